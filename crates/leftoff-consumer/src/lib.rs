@@ -1,0 +1,1 @@
+//! The consumer runtime: ledger, handlers, sinks.

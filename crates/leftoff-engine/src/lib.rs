@@ -1,0 +1,1 @@
+//! The deterministic log and broker: no sockets, threads, clocks or randomness.

@@ -1,0 +1,1 @@
+//! Workloads, faults and oracles for crash tests (not shipped).

@@ -1,0 +1,1 @@
+//! An event log that remembers where every reader left off.

@@ -1,0 +1,2 @@
+//! The `leftoff` command.
+fn main() {}

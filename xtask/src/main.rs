@@ -1,0 +1,2 @@
+//! Tidy checks, benches and compatibility runs.
+fn main() {}
