@@ -1,1 +1,3 @@
 //! The deterministic log and broker: no sockets, threads, clocks or randomness.
+
+pub mod disk;
