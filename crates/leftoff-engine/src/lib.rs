@@ -1,3 +1,4 @@
 //! The deterministic log and broker: no sockets, threads, clocks or randomness.
 
 pub mod disk;
+pub mod types;
