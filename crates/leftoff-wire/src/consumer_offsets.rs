@@ -1,0 +1,1 @@
+//! Keys and values of the offsets log.
