@@ -1,4 +1,5 @@
 //! The deterministic log and broker: no sockets, threads, clocks or randomness.
 
 pub mod disk;
+pub mod log;
 pub mod types;
