@@ -82,7 +82,7 @@ impl Compression {
                 self.read_all(flate2::bufread::MultiGzDecoder::new(bytes), bytes, limit_bytes)
             }
             Compression::Snappy => snappy::decompress(bytes, limit_bytes),
-            Compression::Lz4 => self.read_all(lz4_flex::frame::FrameDecoder::new(bytes), bytes, limit_bytes),
+            Compression::Lz4 => self.read_lz4(bytes, limit_bytes),
             Compression::Zstd => {
                 let decoder =
                     zstd::stream::read::Decoder::with_buffer(bytes).map_err(|error| self.failed(error))?;
@@ -106,6 +106,19 @@ impl Compression {
             return Err(CompressionError::TooBig { limit_bytes });
         }
         Ok(out)
+    }
+
+    fn read_lz4(self, bytes: &[u8], limit_bytes: usize) -> Result<Vec<u8>, CompressionError> {
+        // The decoder takes a frame that is cut between two blocks for a whole one. So an end mark is put behind the bytes: a
+        // whole frame has its own and leaves this one alone.
+        const END_MARK: [u8; 4] = [0; 4];
+        let mut decoder = lz4_flex::frame::FrameDecoder::new(bytes.chain(&END_MARK[..]));
+        let out = self.read_all(&mut decoder, bytes, limit_bytes)?;
+        match decoder.get_ref().get_ref() {
+            ([], rest) if rest.len() == END_MARK.len() => Ok(out),
+            ([], _) => Err(self.failed("the frame is cut short")),
+            (rest, _) => Err(self.failed(format!("{} bytes behind the frame", rest.len()))),
+        }
     }
 
     fn failed(self, reason: impl ToString) -> CompressionError {
