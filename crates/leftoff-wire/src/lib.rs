@@ -11,11 +11,11 @@
 
 pub mod compression;
 pub mod consumer_offsets;
-mod offset;
+pub mod offset;
 pub mod primitives;
 pub mod record_batch;
-mod uuid;
+pub mod uuid;
 
 pub use compression::Compression;
 pub use offset::{Committed, Offset};
-pub use uuid::{Uuid, UuidError};
+pub use uuid::Uuid;

@@ -240,6 +240,13 @@ impl BatchBuilder {
     }
 }
 
+impl Default for BatchBuilder {
+    /// Without compression.
+    fn default() -> BatchBuilder {
+        BatchBuilder::new(Compression::None)
+    }
+}
+
 /// A record's bytes behind its length field.
 fn record_length(
     timestamp_delta: i64,
