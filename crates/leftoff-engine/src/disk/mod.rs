@@ -14,9 +14,15 @@
 //! Paths are relative to the disk's root; the empty path is the root itself. Absolute paths and `..` are refused
 //! with [`io::ErrorKind::InvalidInput`].
 
+pub mod fault;
+pub mod mem;
+pub mod os;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Debug;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A tree of folders and files.
@@ -114,4 +120,29 @@ pub struct FileMeta {
     pub len_bytes: u64,
     /// Whether it is a folder.
     pub is_dir: bool,
+}
+
+/// The names on the way from the root to `path`; none for the root itself. Refuses what would lead out of the root.
+fn names(path: &Path) -> io::Result<Vec<&str>> {
+    let refuse = |why| io::Error::new(io::ErrorKind::InvalidInput, format!("path {path:?} {why}"));
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str().ok_or_else(|| refuse("is not UTF-8"))?),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(refuse("leads out of the disk's root"));
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// As [`names`], split into folder and last name; the root has none and is refused.
+fn folder_and_name(path: &Path) -> io::Result<(Vec<&str>, &str)> {
+    let mut names = names(path)?;
+    let name = names.pop().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "the disk's root cannot be renamed or removed")
+    })?;
+    Ok((names, name))
 }
