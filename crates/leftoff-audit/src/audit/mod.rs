@@ -1,10 +1,23 @@
-//! One audit from the evidence to the verdict.
+//! One audit from the evidence to the verdict: gather, join by identity, walk by place, judge the order, name.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::input::{Evidence, PartitionFacts, SourceError};
-use crate::verdict::Verdict;
+use crate::sort::{Record, Sorter};
+use crate::verdict::{AheadOfEnd, Verdict};
+
+mod by_id;
+mod gather;
+mod names;
+mod order;
+mod parts;
+mod records;
+mod tally;
+mod walk;
+
+use parts::Parts;
+use records::IdHasher;
 
 /// What is to be judged.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +31,8 @@ pub struct Question<'a> {
 /// How much an audit may hold.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes that each of its sorted sets holds in memory before it goes to a temporary file. There are at most eight
-    /// such sets at a time.
+    /// Bytes that each of its sorted sets holds in memory before it goes to a temporary file; a set that is read
+    /// takes as much once more (at least 4 KiB for each of at most 256 runs). At most six sets are in use at a time.
     pub sort_bytes: usize,
     /// Folder for temporary files; the system's by default.
     pub temp_dir: Option<PathBuf>,
@@ -28,6 +41,12 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits { sort_bytes: 4 << 20, temp_dir: None }
+    }
+}
+
+impl Limits {
+    fn sorter<T: Record>(&self) -> Sorter<'_, T> {
+        Sorter::new(self.sort_bytes, self.temp_dir.as_deref())
     }
 }
 
@@ -60,19 +79,41 @@ pub enum AuditError {
         /// The offset.
         offset: i64,
     },
-    /// A source gave something else at its second pass.
+    /// A source gave fewer items at its second pass.
     #[error("the {0} changed between two passes")]
     Changed(&'static str),
 }
 
-/// Judges the log by the effects.
+impl AuditError {
+    fn source(what: &'static str) -> impl Fn(SourceError) -> AuditError {
+        move |error| AuditError::Source { what, error }
+    }
+}
+
+/// Judges the log by the effects, by the rules of the [crate].
 ///
 /// # Errors
 /// When a source or a temporary file cannot be read, or the log contradicts the question.
 pub fn audit(
-    _question: &Question<'_>,
-    _limits: &Limits,
-    _evidence: &mut dyn Evidence,
+    question: &Question<'_>,
+    limits: &Limits,
+    evidence: &mut dyn Evidence,
 ) -> Result<Verdict, AuditError> {
-    todo!("lands within the hour")
+    let parts = Parts::new(question)?;
+    let hasher = IdHasher::new();
+    let mut verdict = Verdict { topic: question.topic.to_owned(), ..Verdict::default() };
+    verdict.ahead_of_end = ahead_of_end(&parts);
+    let gathered = gather::gather(&parts, &hasher, limits, evidence, &mut verdict)?;
+    let joined = by_id::join(&parts, &gathered, limits)?;
+    let walked = walk::walk(&parts, gathered, joined, limits, &mut verdict)?;
+    names::finish(walked, &parts, evidence, &mut verdict)?;
+    Ok(verdict)
+}
+
+fn ahead_of_end(parts: &Parts<'_>) -> Vec<AheadOfEnd> {
+    let ahead = parts.facts().iter().filter_map(|facts| {
+        let saved_next = facts.saved_next.filter(|saved| *saved > facts.end)?;
+        Some(AheadOfEnd { partition: facts.partition, saved_next, end: facts.end })
+    });
+    ahead.collect()
 }
