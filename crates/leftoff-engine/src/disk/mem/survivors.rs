@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use crc_fast::CrcAlgorithm;
+
 use super::change::{Content, ContentEdit, Entries, Fate, InodeId, NameChange, Reach};
 use super::rng::SplitMix64;
 use super::state::{FileNode, FolderNode, Inode, ROOT, State};
@@ -54,7 +56,8 @@ enum What<'a> {
 #[derive(PartialEq, Eq, Hash)]
 enum Piece {
     Folder(Entries),
-    Changed(Content),
+    /// Length and checksum. Were two contents to share them, an image would be taken for a known one and left out.
+    Changed(usize, u64),
     Unchanged,
 }
 
@@ -299,7 +302,9 @@ impl<'a> Images<'a> {
     fn piece(&self, inode: InodeId, node: &Inode) -> Piece {
         match node {
             Inode::Folder(folder) => Piece::Folder(folder.seen.clone()),
-            Inode::File(file) if self.of_file.contains_key(&inode) => Piece::Changed(file.seen.clone()),
+            Inode::File(file) if self.of_file.contains_key(&inode) => {
+                Piece::Changed(file.seen.len(), crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &file.seen))
+            }
             Inode::File(_) => Piece::Unchanged,
         }
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::rng::SplitMix64;
 use super::*;
 use crate::disk::fault::{Fault, FaultDisk, FaultKind, Op, Plan};
 use crate::disk::tests::{play, show};
@@ -284,4 +285,49 @@ fn a_clone_is_the_same_disk_and_an_image_is_not() {
     play(&disk.clone(), "create f");
     assert_eq!(tree(&disk), "f=");
     assert_eq!(tree(&image), "");
+}
+
+/// Three files that are on the disk, moved about between folders that come and go.
+fn move_files_about(rng: &mut SplitMix64, steps: usize) -> (MemDisk, String) {
+    let disk = MemDisk::new();
+    let mut script = String::from("mkdir a\n mkdir b\n");
+    for file in ["x", "y", "z"] {
+        script += &format!("create a/{file}\n write a/{file} 0 {file}\n sync a/{file}\n");
+    }
+    script += "sync-dir a\n sync-dir .";
+    play(&disk, &script);
+    for _ in 0..steps {
+        let mut folders: Vec<String> =
+            disk.list(Path::new("")).unwrap().into_iter().map(|e| e.name).collect();
+        let folder = folders.swap_remove(rng.below(folders.len()));
+        let names = disk.list(Path::new(&folder)).unwrap();
+        let line = match rng.below(6) {
+            0 if folders.len() < 3 => format!("mkdir n{}", rng.next()),
+            1 => format!("rename {folder} m{}", rng.next()),
+            2 if names.is_empty() && !folders.is_empty() => format!("rmdir {folder}"),
+            3 => "sync-dir .".to_owned(),
+            4 => format!("sync-dir .\n sync-dir {folder}"),
+            _ if names.is_empty() || folders.is_empty() => continue,
+            _ => {
+                let name = &names[rng.below(names.len())].name;
+                format!("rename {folder}/{name} {}/{name}", folders[rng.below(folders.len())])
+            }
+        };
+        play(&disk, &line);
+        script = format!("{script}\n {line}");
+    }
+    (disk, script)
+}
+
+#[test]
+fn a_file_that_is_only_moved_always_has_one_name() {
+    for seed in 0..150 {
+        let (disk, script) = move_files_about(&mut SplitMix64::new(seed), 12);
+        for image in disk.survivors(200, seed) {
+            let tree = tree(&image);
+            for file in ["x=x", "y=y", "z=z"] {
+                assert_eq!(tree.matches(file).count(), 1, "{file} in {tree}, seed {seed}\n{script}");
+            }
+        }
+    }
 }
