@@ -9,6 +9,7 @@
 //! - [`consumer_offsets`]: keys and values of the offsets log
 //! - [`primitives`]: the integers, strings and varints that all of it is made of
 
+mod checksum;
 pub mod compression;
 pub mod consumer_offsets;
 pub mod offset;
@@ -16,6 +17,7 @@ pub mod primitives;
 pub mod record_batch;
 pub mod uuid;
 
+pub use checksum::crc32c;
 pub use compression::Compression;
 pub use offset::{Committed, Offset};
 pub use uuid::Uuid;

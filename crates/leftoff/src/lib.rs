@@ -1,1 +1,3 @@
 //! An event log that remembers where every reader left off.
+
+pub mod store;

@@ -4,9 +4,8 @@
 //! of the offsets log; only [`Coordinator::replay`] changes what lasts. Start-up and live traffic take the same path, so a fresh
 //! coordinator fed the log equals the live one. It knows neither log nor disk nor clock.
 //!
-//! The caller appends the records of an outcome, replays them with the offsets that they got, and only then has the next thing decided about
-//! the same group or source: each record names the record before it under the same key. What may be shown to whom before the sync is the
-//! caller's business.
+//! The caller appends the records of an outcome, replays them with the offsets that they got, and only then asks the next handler:
+//! each record names the record before it under the same key.
 
 mod carry;
 mod commit;

@@ -116,7 +116,7 @@ impl Default for Limits {
 }
 
 fn checksum(batch: &[u8]) -> u32 {
-    crc_fast::crc32_iscsi(&batch[CRC_FROM..])
+    crate::crc32c(&batch[CRC_FROM..])
 }
 
 fn compression_fault(error: CompressionError) -> BatchError {

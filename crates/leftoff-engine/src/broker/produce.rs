@@ -1,0 +1,206 @@
+//! Appends and commit sets.
+
+use leftoff_wire::Offset;
+use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches};
+
+use crate::broker::commit_set::{MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID, encode_manifest};
+use crate::broker::topics::refusal;
+use crate::broker::{
+    Answer, Appended, Broker, Change, CommitSet, METADATA_LOG, OFFSETS_LOG, PartitionId, Position, Refusal, Reply, built,
+};
+use crate::coordinator::{Flags, Record};
+use crate::log::LogError;
+use crate::types::Timestamp;
+
+impl Broker {
+    pub(super) fn append(
+        &mut self,
+        now: Timestamp,
+        partition: PartitionId,
+        batches: Batches,
+    ) -> Result<Answer, Refusal> {
+        self.check_batches(&partition, &batches, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
+        self.check_room()?;
+        let appended = self.append_data(now, partition, batches)?;
+        Ok(Answer::WithRound(Reply::Appended(appended)))
+    }
+
+    /// Data batches, then one batch of the offsets log that names them; if one write fails, none stays.
+    pub(super) fn commit_set(&mut self, now: Timestamp, set: CommitSet) -> Result<Answer, Refusal> {
+        for (partition, batches) in &set.appends {
+            self.check_batches(partition, batches, |producer_id| producer_id >= RESERVED_PRODUCER_ID)?;
+        }
+        if !set.appends.is_empty() {
+            self.check_room()?;
+        }
+        let (flags, records) = self.decide_position(now, &set.position)?;
+        let mut logs: Vec<PartitionId> = set.appends.iter().map(|(partition, _)| *partition).collect();
+        logs.push(OFFSETS_LOG);
+        logs.sort_unstable();
+        logs.dedup();
+        let savepoints: Vec<_> = logs.iter().map(|id| (*id, self.state.logs[id].savepoint())).collect();
+        match self.write_set(now, set.appends, &records) {
+            Ok(appended) => Ok(Answer::WithRound(Reply::Committed { appended, flags })),
+            Err(refused) => {
+                for (id, savepoint) in savepoints {
+                    let log = self.state.logs.get_mut(&id).expect("it was there a moment ago");
+                    if let Err(error) = log.undo_to(savepoint) {
+                        self.storage_failed(error.to_string());
+                        return Err(Refusal::Latched(error.to_string()));
+                    }
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    fn decide_position(&self, now: Timestamp, position: &Position) -> Result<(Vec<Flags>, Vec<Record>), Refusal> {
+        match position {
+            Position::Group(commit) => {
+                let outcome = self.state.coordinator.commit(now, commit, &|key| self.state.bounds(key))?;
+                Ok((outcome.reply, outcome.records))
+            }
+            Position::Source { name, progress, who } => {
+                Ok((Vec::new(), self.state.coordinator.progress(name, progress, who)?.records))
+            }
+        }
+    }
+
+    fn write_set(
+        &mut self,
+        now: Timestamp,
+        appends: Vec<(PartitionId, Batches)>,
+        records: &[Record],
+    ) -> Result<Vec<Appended>, Refusal> {
+        let mut appended = Vec::with_capacity(appends.len());
+        let mut manifest = Vec::with_capacity(appends.len());
+        for (partition, batches) in appends {
+            let headers: Vec<BatchHeader> = batches.headers().map(|(_, header)| header).collect();
+            let went = self.append_data(now, partition, batches)?;
+            manifest.extend(manifest_entries(&went, &headers));
+            appended.push(went);
+        }
+        self.append_offsets(now, records, &manifest)?;
+        Ok(appended)
+    }
+
+    /// Appends coordinator records as one batch and applies them: the only way in which group state changes.
+    pub(super) fn append_offsets(
+        &mut self,
+        now: Timestamp,
+        records: &[Record],
+        manifest: &[ManifestEntry],
+    ) -> Result<(), Refusal> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let manifest = (!manifest.is_empty()).then(|| encode_manifest(manifest));
+        let batches = offsets_batch(now, records, manifest.as_deref());
+        let went = match self.append_to(OFFSETS_LOG, batches) {
+            Err(error) if error.is_no_space() && self.free_reserve() => {
+                self.append_to(OFFSETS_LOG, offsets_batch(now, records, manifest.as_deref()))
+            }
+            other => other,
+        }
+        .map_err(refusal)?;
+        let mut at = went.base;
+        for record in records {
+            let replayed = self.state.coordinator.replay_record(at, record);
+            replayed.expect("a record that a handler made can be replayed");
+            at = at.next();
+        }
+        self.rounds.state_round = Some(self.rounds.open);
+        self.note_roll(now, OFFSETS_LOG, went.rolled)?;
+        Ok(())
+    }
+
+    /// Appends data to a partition, closing its segment first if that is old enough.
+    fn append_data(
+        &mut self,
+        now: Timestamp,
+        partition: PartitionId,
+        batches: Batches,
+    ) -> Result<Appended, Refusal> {
+        let segment_ms = self.state.metadata.by_id(&partition.topic_id).map(|topic| topic.settings.segment_ms());
+        let since = self.state.metadata.active_since(&partition);
+        if let (Some(segment_ms), Some(since)) = (segment_ms, since)
+            && now.as_ms().saturating_sub(since.as_ms()) >= segment_ms
+        {
+            let log = self.state.logs.get_mut(&partition).expect("callers look the log up first");
+            let rolled = log.roll().map_err(refusal)?;
+            self.rounds.dirty.insert(partition);
+            self.note_roll(now, partition, rolled)?;
+        }
+        let went = self.append_to(partition, batches).map_err(refusal)?;
+        self.last_append = now;
+        self.note_roll(now, partition, went.rolled)?;
+        Ok(Appended { partition, base: went.base, next: went.next })
+    }
+
+    /// The age of a closed segment counts from here, by the broker's clock.
+    fn note_roll(&mut self, at: Timestamp, partition: PartitionId, rolled: Option<Offset>) -> Result<(), LogError> {
+        match rolled {
+            Some(segment_base) if partition != METADATA_LOG => {
+                self.record(at, &[Change::Rolled { partition, segment_base, at }])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_batches(
+        &self,
+        partition: &PartitionId,
+        batches: &Batches,
+        may_have: impl Fn(i64) -> bool,
+    ) -> Result<(), Refusal> {
+        let topic = self.state.metadata.by_id(&partition.topic_id);
+        let topic = topic.filter(|topic| (0..topic.partitions).contains(&partition.partition));
+        let topic = topic.ok_or(Refusal::UnknownPartition(*partition))?;
+        let limit = topic.settings.max_message_bytes();
+        for (_, header) in batches.headers() {
+            if header.size_bytes() as u64 > limit {
+                let (topic, bytes) = (topic.name.clone(), header.size_bytes() as u64);
+                return Err(Refusal::TooLarge { topic, bytes, limit });
+            }
+            if !may_have(header.producer_id) {
+                return Err(Refusal::ProducerId { producer_id: header.producer_id });
+            }
+        }
+        Ok(())
+    }
+
+    /// While the reserve is in use for offsets, no data is taken.
+    fn check_room(&mut self) -> Result<(), Refusal> {
+        self.renew_reserve();
+        if self.reserve_is_free {
+            return Err(Refusal::DiskFull("what is left is kept for saving offsets".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn offsets_batch(now: Timestamp, records: &[Record], manifest: Option<&[u8]>) -> Batches {
+    let mut batch = BatchBuilder::default();
+    for (number, record) in records.iter().enumerate() {
+        let mut headers: Vec<(&str, Option<&[u8]>)> =
+            record.headers.iter().map(|(name, value)| (*name, Some(value.as_slice()))).collect();
+        if number == 0
+            && let Some(manifest) = manifest
+        {
+            headers.push((MANIFEST_HEADER, Some(manifest)));
+        }
+        batch.push(now.as_ms(), Some(&record.key), record.value.as_deref(), &headers);
+    }
+    built(&mut batch)
+}
+
+fn manifest_entries<'a>(went: &Appended, headers: &'a [BatchHeader]) -> impl Iterator<Item = ManifestEntry> + 'a {
+    let partition = went.partition;
+    let mut base = went.base;
+    headers.iter().map(move |header| {
+        let last = base.plus(u64::from(header.last_offset_delta.unsigned_abs()));
+        let entry = ManifestEntry { partition, base, last, crc: header.crc };
+        base = last.next();
+        entry
+    })
+}

@@ -1,0 +1,89 @@
+//! Retention: by age, counted from the moment a segment was closed by the broker's clock (a producer's wrong clock can
+//! neither keep nor delete a segment), and by bytes. The offsets log carries its live values forward first.
+
+use leftoff_wire::Offset;
+
+use crate::broker::rounds::AfterSync;
+use crate::broker::{Broker, Change, LogStartReason, OFFSETS_LOG, PartitionId, Refusal};
+use crate::log::{LogError, SegmentInfo};
+use crate::types::Timestamp;
+
+/// What retention is to keep.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    age_ms: Option<i64>,
+    bytes: Option<u64>,
+}
+
+impl Broker {
+    /// Moves log starts over whatever is beyond its limits.
+    pub(super) fn check_retention(&mut self, now: Timestamp) -> Result<(), Refusal> {
+        for topic in self.state.metadata.topics().cloned().collect::<Vec<_>>() {
+            let limits = Limits { age_ms: topic.settings.retention_ms(), bytes: topic.settings.retention_bytes() };
+            for number in 0..topic.partitions {
+                let partition = PartitionId { topic_id: topic.topic_id, partition: number };
+                if let Some((offset, reason)) = self.new_log_start(now, &partition, limits)? {
+                    self.record(now, &[Change::LogStart { partition, offset, reason }])?;
+                    self.rounds.after.push(AfterSync::AdvanceLogStart(partition, offset));
+                }
+            }
+        }
+        self.check_offsets_log(now)
+    }
+
+    /// Live values whose record is about to go are appended again; when that is on disk, the log start moves.
+    fn check_offsets_log(&mut self, now: Timestamp) -> Result<(), Refusal> {
+        let limits = Limits {
+            age_ms: Some(self.config.offsets_retention_ms),
+            bytes: Some(self.config.offsets_retention_bytes),
+        };
+        if let Some((offset, reason)) = self.new_log_start(now, &OFFSETS_LOG, limits)? {
+            let carried = self.state.coordinator.carry(offset);
+            self.append_offsets(now, &carried, &[])?;
+            self.rounds.after.push(AfterSync::MoveLogStart(OFFSETS_LOG, offset, reason));
+        }
+        Ok(())
+    }
+
+    fn new_log_start(
+        &self,
+        now: Timestamp,
+        partition: &PartitionId,
+        limits: Limits,
+    ) -> Result<Option<(Offset, LogStartReason)>, LogError> {
+        let Some(log) = self.state.logs.get(partition) else { return Ok(None) };
+        let segments = log.segments()?;
+        let by_age = limits.age_ms.and_then(|age_ms| self.start_by_age(now, partition, &segments, age_ms));
+        let by_bytes = limits.bytes.and_then(|bytes| start_by_bytes(&segments, bytes));
+        let start = match (by_age, by_bytes) {
+            (Some(age), Some(bytes)) if bytes > age => Some((bytes, LogStartReason::Bytes)),
+            (Some(age), _) => Some((age, LogStartReason::Age)),
+            (None, bytes) => bytes.map(|bytes| (bytes, LogStartReason::Bytes)),
+        };
+        Ok(start.filter(|(offset, _)| *offset > log.log_start() && *offset <= log.high_watermark()))
+    }
+
+    fn start_by_age(&self, now: Timestamp, partition: &PartitionId, segments: &[SegmentInfo], age_ms: i64) -> Option<Offset> {
+        let closed = segments.iter().take_while(|segment| !segment.active);
+        // A segment whose closing time is not known (the record was lost in a power cut) is kept until bytes decide.
+        let expired = closed.take_while(|segment| {
+            let rolled = self.state.metadata.rolled_at(partition, segment.base);
+            rolled.is_some_and(|rolled| now.as_ms().saturating_sub(rolled.as_ms()) >= age_ms)
+        });
+        expired.last().map(|segment| segment.next)
+    }
+}
+
+/// As Kafka: the oldest closed segments go as long as what is left still has at least the limit.
+fn start_by_bytes(segments: &[SegmentInfo], limit: u64) -> Option<Offset> {
+    let mut left: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    let mut start = None;
+    for segment in segments.iter().filter(|segment| !segment.active) {
+        if left - segment.bytes < limit {
+            break;
+        }
+        left -= segment.bytes;
+        start = Some(segment.next);
+    }
+    start
+}

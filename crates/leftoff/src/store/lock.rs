@@ -1,0 +1,141 @@
+//! The two locks of a data directory, both `flock(2)`.
+//!
+//! `lock` is the writer's: one at a time, close-on-exec. `handlers/GROUP.lock` is a runner's and is inherited by its
+//! handler process: a runner killed with SIGKILL leaves it held for as long as its handler lives, so that an old handler
+//! never works beside a new one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// How often a waiting process looks whether a lock is free. `flock` has no time-out of its own.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// A lock file's text is a line; more is not read.
+const TEXT_LIMIT_BYTES: u64 = 512;
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else has it.
+    #[error("{path} is held by {holder}", path = path.display())]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// What the holder wrote into it: `pid 4711 (run)`.
+        holder: String,
+    },
+    /// The file cannot be used.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The writer's lock of a directory; given back when dropped.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Takes the lock, waiting up to `wait` for whoever has it.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] with the holder's pid and verb.
+    pub fn take(root: &Path, verb: &str, wait: Duration) -> Result<DirectoryLock, LockError> {
+        Ok(DirectoryLock { _file: take(&root.join("lock"), verb, wait)? })
+    }
+
+    /// Who has the directory's lock now, if anybody.
+    ///
+    /// # Errors
+    /// When the lock file cannot be read.
+    pub fn holder(root: &Path) -> Result<Option<String>, LockError> {
+        match take(&root.join("lock"), "", Duration::ZERO) {
+            Ok(_) => Ok(None),
+            Err(LockError::Held { holder, .. }) => Ok(Some(holder)),
+            Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A group's runner lock, whose descriptor goes to the handler process, too.
+#[derive(Debug)]
+pub struct HandlerLock {
+    file: File,
+}
+
+impl HandlerLock {
+    /// Takes a group's lock, waiting up to `wait` for an old handler to end.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] with the pid of the runner that had it.
+    pub fn take(root: &Path, group: &str, wait: Duration) -> Result<HandlerLock, LockError> {
+        let dir = root.join("handlers");
+        std::fs::create_dir_all(&dir).map_err(|source| LockError::Io { path: dir.clone(), source })?;
+        Ok(HandlerLock { file: take(&dir.join(file_name(group)), "run", wait)? })
+    }
+
+    /// A descriptor of the same lock, for a child to inherit: the lock is held until all of them are closed.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn share(&self) -> std::io::Result<OwnedFd> {
+        Ok(self.file.try_clone()?.into())
+    }
+}
+
+fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
+    let io = |source| LockError::Io { path: path.to_owned(), source };
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+    let deadline = Instant::now() + wait;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut text = String::new();
+                (&mut file).take(TEXT_LIMIT_BYTES).read_to_string(&mut text).map_err(io)?;
+                let holder = match text.trim() {
+                    "" => "another process".to_owned(),
+                    text => text.to_owned(),
+                };
+                return Err(LockError::Held { path: path.to_owned(), holder });
+            }
+            Err(error) => return Err(io(error.into())),
+        }
+    }
+    if !verb.is_empty() {
+        file.set_len(0).map_err(io)?;
+        file.rewind().map_err(io)?;
+        write!(file, "pid {} ({verb})", std::process::id()).map_err(io)?;
+    }
+    Ok(file)
+}
+
+/// A file name for any group name: what is not a plain character is written as `%xx`, and a long name ends in a checksum.
+fn file_name(group: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut name = String::new();
+    for byte in group.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            other => name.push_str(&format!("%{other:02x}")),
+        }
+    }
+    if name.len() > LONGEST {
+        let sum = leftoff_wire::crc32c(group.as_bytes());
+        name.truncate(LONGEST);
+        name.push_str(&format!("~{sum:08x}"));
+    }
+    name + ".lock"
+}

@@ -1,0 +1,362 @@
+//! A data directory opened for writing: the broker behind a mutex, a clock, and the disk.
+//!
+//! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for everybody
+//! who waits; the others sleep until their answer is there. A caller that wants appends to overlap with the sync submits
+//! on one thread and waits for the [`Ticket`]s on another.
+
+mod lock;
+mod read;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use leftoff_engine::broker::{
+    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request, RequestId, State,
+    SyncJob, Topic,
+};
+use leftoff_engine::disk::Disk;
+use leftoff_engine::disk::os::{OsDisk, SyncScope};
+use leftoff_engine::log::LogError;
+use leftoff_engine::types::Timestamp;
+use leftoff_wire::Uuid;
+
+pub use lock::{DirectoryLock, HandlerLock, LockError};
+pub use read::{Chunk, Event, ReadError, events_in};
+
+/// How a directory is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// What the lock file says of us: the verb.
+    pub verb: String,
+    /// How long to wait for another writer to end.
+    pub wait_for_lock: Duration,
+    /// What one sync may cover.
+    pub sync_scope: SyncScope,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            verb: "embedded".to_owned(),
+            wait_for_lock: Duration::ZERO,
+            sync_scope: SyncScope::default(),
+        }
+    }
+}
+
+/// What can go wrong with a directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process writes it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The request was refused; nothing has changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Reading failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The operating system failed.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A directory, open for writing. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    disk: Arc<dyn Disk>,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    _lock: DirectoryLock,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Taken out by [`Store::close`] and when the last clone is dropped.
+    broker: Option<Broker>,
+    replies: HashMap<RequestId, Reply>,
+    /// Requests whose tickets were dropped: their replies are thrown away.
+    abandoned: HashSet<RequestId>,
+    /// A sync that nobody does yet.
+    job: Option<SyncJob>,
+    next_id: u64,
+}
+
+impl Store {
+    /// Opens a directory, or makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Lock`] if another process writes it, [`StoreError::Open`] if it is not ours or damaged.
+    pub fn open(root: &Path, options: &OpenOptions) -> Result<Store, StoreError> {
+        let io = |source| StoreError::Io { path: root.to_owned(), source };
+        std::fs::create_dir_all(root).map_err(io)?;
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_with(root, options.sync_scope).map_err(io)?);
+        // Whose directory it is comes first: nothing is written into somebody else's, not even a lock.
+        leftoff_engine::broker::directory::inspect(&disk).map_err(OpenError::from)?;
+        let lock = DirectoryLock::take(root, &options.verb, options.wait_for_lock)?;
+        let broker = Broker::open(disk.clone(), now(), random_id(), BrokerConfig::default())?;
+        let inner = Inner {
+            broker: Some(broker),
+            replies: HashMap::new(),
+            abandoned: HashSet::new(),
+            job: None,
+            next_id: 0,
+        };
+        let shared =
+            Shared { root: root.to_owned(), disk, inner: Mutex::new(inner), changed: Condvar::new(), _lock: lock };
+        Ok(Store { shared: Arc::new(shared) })
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.shared.root
+    }
+
+    /// What the start found and did.
+    pub fn recovered(&self) -> Recovered {
+        self.lock().broker().recovered().clone()
+    }
+
+    /// Asks for something and does not wait: the reply comes with the ticket.
+    pub fn submit(&self, request: Request) -> Ticket {
+        let mut inner = self.lock();
+        let id = RequestId(inner.next_id);
+        inner.next_id += 1;
+        let now = now();
+        let broker = inner.broker_mut();
+        if broker.next_deadline().is_some_and(|deadline| deadline <= now) {
+            broker.handle_deadline(now);
+        }
+        broker.handle(now, Input::Request { id, request });
+        self.take_outputs(&mut inner);
+        Ticket { store: self.clone(), id, taken: false }
+    }
+
+    /// Asks for something and waits until it is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`].
+    pub fn request(&self, request: Request) -> Result<Reply, StoreError> {
+        self.submit(request).wait()
+    }
+
+    /// Does what is due: call it now and then while idle, so that marks are synced and retention runs.
+    pub fn tick(&self) {
+        let mut inner = self.lock();
+        let now = now();
+        let broker = inner.broker_mut();
+        if broker.next_deadline().is_some_and(|deadline| deadline <= now) {
+            broker.handle_deadline(now);
+            self.take_outputs(&mut inner);
+            while inner.job.is_some() {
+                inner = self.do_sync(inner);
+            }
+        }
+    }
+
+    /// Waits until something new can be read, or for so long.
+    pub fn wait_for_change(&self, wait: Duration) {
+        let inner = self.lock();
+        let (_guard, _timed_out) =
+            self.shared.changed.wait_timeout(inner, wait).expect("no one panics while holding the lock");
+    }
+
+    /// Looks at the state under the lock. What it says may not be on disk yet; ask for [`Request::Topics`] and its like
+    /// where that matters.
+    pub fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(self.lock().broker().state())
+    }
+
+    /// A live topic by name.
+    pub fn topic(&self, name: &str) -> Option<Topic> {
+        self.with_state(|state| state.topic(name).cloned())
+    }
+
+    /// Makes a topic with a fresh id.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if the name is taken or breaks Kafka's rules, or a setting is unknown.
+    pub fn create_topic(
+        &self,
+        name: &str,
+        partitions: i32,
+        settings: &[(String, String)],
+    ) -> Result<Topic, StoreError> {
+        let request = Request::CreateTopic {
+            name: name.to_owned(),
+            topic_id: random_id(),
+            partitions,
+            settings: settings.to_vec(),
+        };
+        match self.request(request)? {
+            Reply::Topic(topic) => Ok(topic),
+            other => unreachable!("a topic is answered with a topic, not {other:?}"),
+        }
+    }
+
+    /// Reads events of a partition from an offset on, up to about `max_bytes`; the first batch is always whole.
+    ///
+    /// # Errors
+    /// [`ReadError`]: out of range, or damaged.
+    pub fn read(
+        &self,
+        partition: &PartitionId,
+        from: leftoff_wire::Offset,
+        max_bytes: u64,
+    ) -> Result<Chunk, StoreError> {
+        let fetched = self.with_state(|state| {
+            let log = state.log(partition).ok_or(Refusal::UnknownPartition(*partition))?;
+            log.fetch(from, max_bytes).map_err(StoreError::from)
+        })?;
+        // The files are read outside the lock.
+        Ok(events_in(&fetched, from)?)
+    }
+
+    /// A clean stop: the next start has nothing to check. Other clones must not be used any more.
+    ///
+    /// # Errors
+    /// When the disk fails; nothing acknowledged is at risk.
+    pub fn close(self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        while inner.job.is_some() {
+            inner = self.do_sync(inner);
+        }
+        match inner.broker.take() {
+            Some(broker) => Ok(broker.close()?),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.shared.inner.lock().expect("no one panics while holding the lock")
+    }
+
+    fn take_outputs(&self, inner: &mut Inner) {
+        while let Some(output) = inner.broker_mut().poll_output() {
+            match output {
+                Output::Reply { id, reply } => {
+                    if !inner.abandoned.remove(&id) {
+                        inner.replies.insert(id, reply);
+                    }
+                }
+                Output::Sync(job) => inner.job = Some(job),
+            }
+        }
+    }
+
+    /// Does the sync that waits, outside the lock, for everybody.
+    fn do_sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        let Some(job) = inner.job.take() else { return inner };
+        drop(inner);
+        let result = job.run(&*self.shared.disk);
+        let mut inner = self.lock();
+        inner.broker_mut().handle(now(), Input::Synced { round: job.round, result });
+        self.take_outputs(&mut inner);
+        self.shared.changed.notify_all();
+        inner
+    }
+}
+
+impl Inner {
+    fn broker(&self) -> &Broker {
+        self.broker.as_ref().expect("a closed store is not used any more")
+    }
+
+    fn broker_mut(&mut self) -> &mut Broker {
+        self.broker.as_mut().expect("a closed store is not used any more")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().expect("no one panics while holding the lock");
+        if let Some(broker) = inner.broker.take() {
+            // Nobody waits for an answer any more, and nothing acknowledged depends on it: the next start checks a tail.
+            let _nothing_is_lost = broker.close();
+        }
+    }
+}
+
+/// Stands for a reply that is still to come. Dropped, the reply is not wanted; the request goes through all the same.
+#[derive(Debug)]
+pub struct Ticket {
+    store: Store,
+    id: RequestId,
+    taken: bool,
+}
+
+impl Ticket {
+    /// Waits until the answer is on disk; does the sync for everybody if nobody else does.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`].
+    pub fn wait(mut self) -> Result<Reply, StoreError> {
+        self.taken = true;
+        let mut inner = self.store.lock();
+        loop {
+            if let Some(reply) = inner.replies.remove(&self.id) {
+                // Somebody else may be asleep whose sync nobody does yet.
+                self.store.shared.changed.notify_all();
+                return match reply {
+                    Reply::Refused(refusal) => Err(refusal.into()),
+                    reply => Ok(reply),
+                };
+            }
+            inner = if inner.job.is_some() {
+                self.store.do_sync(inner)
+            } else {
+                self.store.shared.changed.wait(inner).expect("no one panics while holding the lock")
+            };
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.taken {
+            return;
+        }
+        let mut inner = self.store.lock();
+        if inner.replies.remove(&self.id).is_none() {
+            inner.abandoned.insert(self.id);
+        }
+    }
+}
+
+/// The wall clock.
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A fresh random id (version 4), never one of Kafka's reserved ones.
+pub fn random_id() -> Uuid {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).expect("Linux has random bytes");
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    // Kafka avoids ids whose text begins with a dash, which command lines take for a flag.
+    if bytes[0] >> 2 == 62 {
+        bytes[0] ^= 0x80;
+    }
+    Uuid::from_bytes(bytes)
+}

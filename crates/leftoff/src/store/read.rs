@@ -1,0 +1,144 @@
+//! From file ranges to events, outside the broker's lock.
+
+use leftoff_engine::log::{FileRange, LogError};
+use leftoff_wire::Offset;
+use leftoff_wire::record_batch::{Batch, BatchError, Limits};
+
+/// One event of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its place.
+    pub offset: Offset,
+    /// Its timestamp, in milliseconds since 1970.
+    pub timestamp_ms: i64,
+    /// Its key; `None` is null.
+    pub key: Option<Vec<u8>>,
+    /// Its value; `None` is null.
+    pub value: Option<Vec<u8>>,
+    /// Its headers, in order.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// The leader epoch of its batch.
+    pub leader_epoch: i32,
+}
+
+/// Events, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The events from the asked offset on; markers and holes are passed.
+    pub events: Vec<Event>,
+    /// The next offset to read: behind the last batch, also where it held no events.
+    pub next: Offset,
+    /// The end of what can be read.
+    pub high_watermark: Offset,
+    /// The first offset that can be read.
+    pub log_start: Offset,
+}
+
+/// Why a partition cannot be read at an offset.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The log says no: out of range, or damaged.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A batch that was once synced is damaged.
+    #[error("offsets {from} to {to}: {error}")]
+    Damaged {
+        /// The first offset that cannot be read.
+        from: Offset,
+        /// Reading can go on here.
+        to: Offset,
+        /// What is wrong.
+        error: BatchError,
+    },
+    /// The disk failed.
+    #[error("reading segment {segment} at position {position_bytes}: {source}")]
+    Io {
+        /// Base offset of the segment.
+        segment: Offset,
+        /// Where in its file.
+        position_bytes: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Reads the events in what a fetch answered, from an offset on.
+///
+/// # Errors
+/// [`ReadError`]; what comes before damage is given first, the damage at the next call.
+pub fn events_in(fetched: &leftoff_engine::log::Fetched, from: Offset) -> Result<Chunk, ReadError> {
+    let mut chunk = Chunk {
+        events: Vec::new(),
+        next: from,
+        high_watermark: fetched.high_watermark,
+        log_start: fetched.log_start,
+    };
+    for range in &fetched.ranges {
+        let bytes = read_range(range)?;
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let taken = Batch::parse(rest).and_then(|(batch, behind)| {
+                take_events(&batch, from, &mut chunk)?;
+                Ok(behind)
+            });
+            match taken {
+                Ok(behind) => rest = behind,
+                Err(_) if chunk.next > from => return Ok(chunk),
+                Err(error) => return Err(damaged(rest, range, chunk.next, error)),
+            }
+        }
+    }
+    Ok(chunk)
+}
+
+fn take_events(batch: &Batch<'_>, from: Offset, chunk: &mut Chunk) -> Result<(), BatchError> {
+    let header = batch.header();
+    if !header.attributes.is_control() {
+        let had = chunk.events.len();
+        for record in batch.records(&Limits::default())?.iter() {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    chunk.events.truncate(had);
+                    return Err(error);
+                }
+            };
+            let offset = record.offset(header);
+            if offset < from {
+                continue;
+            }
+            let headers = record.headers.iter().map(|(name, value)| {
+                (String::from_utf8_lossy(name).into_owned(), value.map(<[u8]>::to_vec))
+            });
+            chunk.events.push(Event {
+                offset,
+                timestamp_ms: record.timestamp(header),
+                key: record.key.map(<[u8]>::to_vec),
+                value: record.value.map(<[u8]>::to_vec),
+                headers: headers.collect(),
+                leader_epoch: header.partition_leader_epoch,
+            });
+        }
+    }
+    chunk.next = header.next_offset();
+    Ok(())
+}
+
+fn read_range(range: &FileRange) -> Result<Vec<u8>, ReadError> {
+    let io = |source| ReadError::Io { segment: range.segment, position_bytes: range.position_bytes, source };
+    let len = usize::try_from(range.len_bytes).map_err(|error| io(std::io::Error::other(error)))?;
+    let mut bytes = vec![0; len];
+    let got = range.file.read_at(&mut bytes, range.position_bytes).map_err(io)?;
+    bytes.truncate(got);
+    Ok(bytes)
+}
+
+fn damaged(rest: &[u8], range: &FileRange, from: Offset, error: BatchError) -> ReadError {
+    // Where the header still makes sense, only this batch is lost; else what is left of the range.
+    let to = leftoff_wire::record_batch::BatchHeader::parse(rest)
+        .map(|header| header.next_offset())
+        .ok()
+        .filter(|to| *to > from && *to <= range.next)
+        .unwrap_or(range.next);
+    ReadError::Damaged { from, to, error }
+}
