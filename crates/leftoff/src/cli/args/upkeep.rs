@@ -1,0 +1,108 @@
+//! `leftoff wait`, `check`, `doctor`, `backup` and `completion`
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::value::{TopicPartitions, group_name, offset, parsed, value};
+use crate::cli::bad_value::BadValue;
+use crate::cli::place::{PLACE_FORMS, Place};
+use crate::cli::time::{TIME_FORMS, Time};
+
+/// `leftoff wait`
+#[derive(Args, Clone, Debug)]
+pub struct WaitArgs {
+    /// Which group
+    #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]
+    pub group: String,
+    /// Only this topic, as TOPIC or TOPIC:0,1; may be repeated [default: all that it has offsets for]
+    #[arg(short, long = "topic", value_name = "TOPIC", value_parser = value::<TopicPartitions>())]
+    pub topics: Vec<TopicPartitions>,
+    /// Until what is handled: end (as it is now), an offset (handled up to, not including it), or a time
+    /// (forms with --help)
+    #[arg(long, value_name = "PLACE", default_value = "end", allow_hyphen_values = true)]
+    #[arg(value_parser = value::<Until>())]
+    #[arg(long_help = format!("Until what is handled: end (as it is now), an offset N (all before it), or all events \
+        before a time: {TIME_FORMS}. A plain number is an offset; @ before a time is allowed, and needed for unix \
+        times"))]
+    pub until: Until,
+}
+
+/// What a wait waits for, in each partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The end as it is when the wait begins.
+    End,
+    /// The next offset to read is this one or later.
+    Offset(i64),
+    /// Every event before the time is handled.
+    Time(Time),
+}
+
+impl FromStr for Until {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Until, BadValue> {
+        if matches!(text, "end" | "latest" | "newest") {
+            return Ok(Until::End);
+        }
+        if let Some(time) = text.strip_prefix('@') {
+            return time.parse().map(Until::Time);
+        }
+        if let Ok(number) = offset(text) {
+            return Ok(Until::Offset(number));
+        }
+        text.parse().map(Until::Time).map_err(|_| {
+            BadValue::new(
+                text,
+                "a place to wait for",
+                "end, an offset, or a time",
+                "end, 42 or 2026-01-31T09:30:00Z",
+            )
+        })
+    }
+}
+
+/// `leftoff check`
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// Which group
+    #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]
+    pub group: String,
+    /// Only this topic; may be repeated [default: all that it has offsets for]
+    #[arg(short, long = "topic", value_name = "TOPIC", value_parser = value::<TopicPartitions>())]
+    pub topics: Vec<TopicPartitions>,
+    /// Where its effects are: file:PATH; without it only the offsets are looked at
+    #[arg(long, value_name = "PLACE", value_parser = value::<Place>())]
+    #[arg(long_help = format!("Where its effects are: {PLACE_FORMS}. Without it only the offsets are looked at"))]
+    pub out: Option<Place>,
+    /// Fail if events are left to handle, too
+    #[arg(long)]
+    pub drained: bool,
+}
+
+/// `leftoff doctor`
+#[derive(Args, Clone, Debug)]
+pub struct DoctorArgs {
+    /// Set damaged bytes aside, in a folder beside the log, so that the rest can be served; nothing is
+    /// deleted
+    #[arg(long)]
+    pub repair: bool,
+}
+
+/// `leftoff backup`
+#[derive(Args, Clone, Debug)]
+pub struct BackupArgs {
+    /// Where to: a directory that does not exist or is empty
+    #[arg(value_name = "DIR")]
+    pub to: PathBuf,
+}
+
+/// `leftoff completion`
+#[derive(Args, Clone, Debug)]
+pub struct CompletionArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
