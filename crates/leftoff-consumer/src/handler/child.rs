@@ -1,0 +1,299 @@
+//! A handler that is a child process, kept alive.
+//!
+//! It gets one event at a time on stdin and answers on stdout; see the protocol's table in `protocol.rs`. The handler's
+//! thread does all the waiting, with `poll(2)` on the three pipes: so nothing the child does or leaves undone (not reading,
+//! flooding stderr, half a line) can block it beyond the time-out, and what the child wrote to stderr before an answer
+//! is passed on before that answer counts, with the event it belongs to.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::protocol::{self, Expected};
+use super::{Answer, Delivery, Handler, HandlerError};
+
+mod pipes;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use process::{Process, Said};
+
+/// The longest line that a child may write, in bytes.
+pub const MAX_LINE_BYTES: usize = 8 << 20;
+/// The most of a stderr line that is passed on, in bytes.
+pub const MAX_STDERR_LINE_BYTES: usize = 8 << 10;
+/// How long at most until a stop is noticed while the child works.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a child that closed its pipes may take to exit before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
+
+/// How a child is started and kept.
+pub struct ChildConfig {
+    /// The program, looked up in `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The topic's name, for the hello.
+    pub topic: String,
+    /// The group, for the hello.
+    pub group: String,
+    /// How long an event may take, the start of the process included; `None`: as long as it wants.
+    pub timeout: Option<Duration>,
+    /// How long it may go on with its event after a stop.
+    pub drain: Duration,
+    /// The flag that asks the runner to stop.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// A file that the child inherits, under a number of its own: with `flock(2)` held on it, the lock lasts until the last
+    /// process that has it is gone, so a runner killed with SIGKILL leaves no old handler working unseen beside a new one.
+    pub lock: Option<OwnedFd>,
+    /// Where a line of the child's stderr goes.
+    pub stderr: StderrTo,
+}
+
+/// Takes a line of a child's stderr: the event it belongs to (`quakes/0/41`), or `None` between events; and the line.
+pub type StderrTo = Box<dyn FnMut(Option<&str>, &str) + Send>;
+
+/// Passes a line on to this process's stderr, with the event before it.
+pub fn to_stderr(event: Option<&str>, line: &str) {
+    eprintln!("{} | {line}", event.unwrap_or("handler"));
+}
+
+impl ChildConfig {
+    /// A child without time-out, with 30 seconds of drain, no lock, and its stderr passed on.
+    pub fn new(
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> ChildConfig {
+        ChildConfig {
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            topic: String::new(),
+            group: String::new(),
+            timeout: None,
+            drain: Duration::from_secs(30),
+            stop: None,
+            lock: None,
+            stderr: Box::new(to_stderr),
+        }
+    }
+}
+
+impl fmt::Debug for ChildConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildConfig")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A child process that handles events.
+///
+/// After any error the process, and all in its process group, are killed; the next event starts it anew. Dropping it does the same. The program
+/// that runs it must ignore SIGPIPE, as Rust programs do by default.
+#[derive(Debug)]
+pub struct Child {
+    config: ChildConfig,
+    process: Option<Process>,
+    /// The id that was answered last, by this process.
+    answered: Option<String>,
+    /// It answered the hello, or an event.
+    greeted: bool,
+    /// It was asked to exit.
+    stopping: bool,
+}
+
+impl Child {
+    /// Starts nothing yet.
+    pub fn new(config: ChildConfig) -> Child {
+        Child { config, process: None, answered: None, greeted: false, stopping: false }
+    }
+
+    /// The process id, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    /// Starts it if it does not run.
+    fn run(&mut self) -> Result<(), HandlerError> {
+        if self.process.is_none() {
+            let mut process = Process::start(&self.config)?;
+            process.queue(&protocol::hello(&self.config.topic, &self.config.group));
+            (self.process, self.answered, self.greeted) = (Some(process), None, false);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
+        let mut deadline = Deadline::new(&self.config);
+        let id = protocol::event_id(delivery);
+        self.run()?;
+        self.between_events()?;
+        self.queue(&protocol::event(&id, delivery));
+        let answer = loop {
+            if let Some(answer) = self.take(Some(&id), deadline.next_tick())?.answer() {
+                break answer;
+            }
+            deadline.check(&self.config)?;
+        };
+        (self.answered, self.greeted) = (Some(id), true);
+        self.second_answer()?;
+        Ok(answer)
+    }
+
+    fn queue(&mut self, line: &[u8]) {
+        self.process.as_mut().expect("it runs").queue(line);
+    }
+
+    /// The next thing that the child says, with `in_flight` the event that it has.
+    fn take(&mut self, in_flight: Option<&str>, deadline: Instant) -> Result<Taken, HandlerError> {
+        let process = self.process.as_mut().expect("it runs");
+        let label = in_flight.map(|id| id.rsplit_once('#').map_or(id, |(label, _)| label));
+        let mut error_line = |line: &str| (self.config.stderr)(label, line);
+        match process.next_line(deadline, &mut error_line)? {
+            None => Ok(Taken::Nothing),
+            Some(Said::Closed(_)) if self.stopping => Ok(Taken::Closed),
+            Some(Said::Closed(what)) => Err(process.ended(what, EXIT_GRACE, error_line)),
+            Some(Said::Line(line)) => self.read(&line, in_flight),
+        }
+    }
+
+    fn read(&mut self, line: &[u8], in_flight: Option<&str>) -> Result<Taken, HandlerError> {
+        let expected = Expected { in_flight, answered: self.answered.as_deref(), greeted: self.greeted };
+        match protocol::answer(line, expected)? {
+            Some(answer) => Ok(Taken::Answer(answer)),
+            None => {
+                self.greeted = true;
+                Ok(Taken::Hello)
+            }
+        }
+    }
+
+    /// A line that came along with the answer already.
+    fn second_answer(&mut self) -> Result<(), HandlerError> {
+        match self.process.as_mut().expect("it has just answered").buffered_line()? {
+            None => Ok(()),
+            Some(line) => self.read(&line, None).map(|_| ()),
+        }
+    }
+
+    /// Takes what came since the last answer: stderr is passed on, a line or an end is an error.
+    fn between_events(&mut self) -> Result<(), HandlerError> {
+        while self.process.is_some() {
+            if let Taken::Nothing = self.take(None, Instant::now())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_exit(&mut self, drain: Duration) -> Result<(), HandlerError> {
+        self.between_events()?;
+        let Some(process) = self.process.as_mut() else { return Ok(()) };
+        process.queue(&protocol::stop());
+        process.close_input_when_written();
+        self.stopping = true;
+        let deadline = Instant::now() + drain;
+        loop {
+            let taken = self.take(None, deadline.min(Instant::now() + TICK))?;
+            let process = self.process.as_mut().expect("it runs until it is reaped");
+            match taken {
+                // It may exit on the closed input without having read the last line.
+                Taken::Closed => {
+                    return process.exited_well(deadline.saturating_duration_since(Instant::now()), drain);
+                }
+                Taken::Nothing if process.has_exited() => return process.exited_well(Duration::ZERO, drain),
+                Taken::Nothing if Instant::now() >= deadline => {
+                    return Err(HandlerError::DidNotStop { after: drain });
+                }
+                Taken::Nothing | Taken::Hello | Taken::Answer(_) => {}
+            }
+        }
+    }
+
+    /// An error means that nothing is known of the process any more.
+    fn or_kill<T>(&mut self, result: Result<T, HandlerError>) -> Result<T, HandlerError> {
+        if result.is_err() {
+            self.process = None;
+        }
+        result
+    }
+}
+
+/// What was taken from the child.
+enum Taken {
+    Answer(Answer),
+    Hello,
+    /// Only while stopping: at any other time that is an error.
+    Closed,
+    Nothing,
+}
+
+impl Taken {
+    fn answer(self) -> Option<Answer> {
+        match self {
+            Taken::Answer(answer) => Some(answer),
+            Taken::Hello | Taken::Closed | Taken::Nothing => None,
+        }
+    }
+}
+
+impl Handler for Child {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.run()
+    }
+
+    fn handle(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
+        let answer = self.ask(delivery);
+        self.or_kill(answer)
+    }
+
+    fn idle(&mut self) -> Result<(), HandlerError> {
+        let quiet = self.between_events();
+        self.or_kill(quiet)
+    }
+
+    fn stop(&mut self, drain: Duration) -> Result<(), HandlerError> {
+        let ended = self.wait_for_exit(drain);
+        (self.process, self.stopping) = (None, false);
+        ended
+    }
+}
+
+/// Until when an event may take: the time-out, or the drain once a stop was asked for, whichever is first.
+struct Deadline {
+    timeout: Option<Instant>,
+    drain: Option<Instant>,
+}
+
+impl Deadline {
+    fn new(config: &ChildConfig) -> Deadline {
+        Deadline { timeout: config.timeout.map(|timeout| Instant::now() + timeout), drain: None }
+    }
+
+    fn next_tick(&self) -> Instant {
+        let tick = Instant::now() + TICK;
+        [self.timeout, self.drain].into_iter().flatten().fold(tick, Instant::min)
+    }
+
+    fn check(&mut self, config: &ChildConfig) -> Result<(), HandlerError> {
+        let now = Instant::now();
+        if let (Some(deadline), Some(after)) = (self.timeout, config.timeout)
+            && now >= deadline
+        {
+            return Err(HandlerError::TimedOut { after });
+        }
+        if self.drain.is_none() && config.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
+            self.drain = Some(now + config.drain);
+        }
+        match self.drain {
+            Some(deadline) if now >= deadline => Err(HandlerError::GivenBack { after: config.drain }),
+            _ => Ok(()),
+        }
+    }
+}

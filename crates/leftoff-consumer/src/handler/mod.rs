@@ -1,0 +1,133 @@
+//! What is done with each event.
+//!
+//! A handler answers for one event at a time. Whatever is not a clear "handled" is *not handled*: an error it reports, an
+//! exit, a crash, silence. There is no third way.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::source::{Event, PartitionId};
+
+pub mod child;
+pub mod closure;
+mod fault;
+mod protocol;
+
+pub use child::{Child, ChildConfig};
+pub use closure::Closure;
+pub use fault::HandlerError;
+
+/// An event on its way to a handler.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The topic's name.
+    pub topic: &'a str,
+    /// Which partition.
+    pub id: PartitionId,
+    /// The event.
+    pub event: &'a Event,
+    /// 1 for the first time this runner hands it out.
+    pub attempt: u32,
+}
+
+/// What a handler says about an event.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Done; these records are to be written to the sink, in this order.
+    Handled {
+        /// May be empty: handled, nothing to write.
+        records: Vec<Record>,
+    },
+    /// Left out on purpose: done, without effect.
+    Filtered,
+    /// Not handled.
+    Failed {
+        /// What the handler says why.
+        error: String,
+        /// False if trying again cannot help.
+        retry: bool,
+    },
+}
+
+impl Answer {
+    /// Handled, nothing to write.
+    pub fn done() -> Answer {
+        Answer::Handled { records: Vec::new() }
+    }
+
+    /// Handled, one record to write.
+    pub fn record(record: Record) -> Answer {
+        Answer::Handled { records: vec![record] }
+    }
+}
+
+/// One JSON value on one line, kept as the handler wrote it, down to the digits of its numbers.
+#[derive(Clone, Debug)]
+pub struct Record(Box<RawValue>);
+
+impl Record {
+    /// The JSON form of any value.
+    ///
+    /// # Errors
+    /// If the value has none (a map with keys that are no strings).
+    pub fn from_value(value: &impl Serialize) -> Result<Record, serde_json::Error> {
+        Record::from_json(serde_json::to_string(value)?)
+    }
+
+    /// The JSON text as it is; line breaks, which JSON allows between tokens, become spaces.
+    ///
+    /// # Errors
+    /// If it is not one JSON value.
+    pub fn from_json(json: String) -> Result<Record, serde_json::Error> {
+        // Inside a JSON string a line break can only be written as an escape, so every one found stands between tokens.
+        let line = if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ") } else { json };
+        Ok(Record(RawValue::from_string(line)?))
+    }
+
+    /// The JSON text: one line, no white space around it.
+    pub fn json(&self) -> &str {
+        self.0.get().trim_ascii()
+    }
+}
+
+impl PartialEq for Record {
+    fn eq(&self, other: &Record) -> bool {
+        self.json() == other.json()
+    }
+}
+
+/// Something that handles events. Called by one thread, one event at a time.
+pub trait Handler {
+    /// Called once before the first event, so that what cannot start fails before anything is claimed.
+    ///
+    /// # Errors
+    /// If the handler cannot start.
+    fn start(&mut self) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    /// Handles one event.
+    ///
+    /// # Errors
+    /// If there is no answer. The event is then not handled, whatever the handler may have done already.
+    fn handle(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError>;
+
+    /// Called from time to time while there is nothing to handle.
+    ///
+    /// # Errors
+    /// If the handler did something it must not do, or died, between two events.
+    fn idle(&mut self) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    /// No more events. Waits at most `drain` for the handler to finish, then ends it.
+    ///
+    /// # Errors
+    /// If it did not end well. Every event it answered for stays handled.
+    fn stop(&mut self, drain: Duration) -> Result<(), HandlerError> {
+        let _ = drain;
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The lines between runner and child: one JSON object each. Unknown keys are ignored, so that both sides can grow.
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | → `{"leftoff": 1, "topic": …, "group": …}` | the hello; an answer `{"leftoff": 1}` is welcome and not needed |
+//! | → `{"id", "topic", "topic_id", "partition", "offset", "timestamp_ms", "key", "value", "headers", "attempt"}` | an event |
+//! | ← `{"id": …}` with `records`, `filtered`, or `error` and `retry` | its answer |
+//! | → `{"stop": true}` | no more events |
+//!
+//! `key` and `value` are text or `null`; what is not UTF-8 stands as base64 under `key_base64`, `value_base64`. Headers are
+//! pairs; a value that is not UTF-8 is `{"base64": …}`.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Answer, Delivery, HandlerError, Record};
+use crate::shorten;
+
+/// The first line to a child.
+pub(super) fn hello(topic: &str, group: &str) -> Vec<u8> {
+    line(&json!({ "leftoff": 1, "topic": topic, "group": group }))
+}
+
+/// The last line to a child.
+pub(super) fn stop() -> Vec<u8> {
+    line(&json!({ "stop": true }))
+}
+
+/// The name of an event on the wire; opaque to the child.
+pub(super) fn event_id(delivery: &Delivery<'_>) -> String {
+    let Delivery { topic, id, event, attempt } = delivery;
+    format!("{topic}/{}/{}#{attempt}", id.partition, event.offset)
+}
+
+/// An event as a line.
+pub(super) fn event(id: &str, delivery: &Delivery<'_>) -> Vec<u8> {
+    let event = delivery.event;
+    let mut object = json!({
+        "id": id,
+        "topic": delivery.topic,
+        "topic_id": delivery.id.topic_id.to_string(),
+        "partition": delivery.id.partition,
+        "offset": event.offset.get(),
+        "timestamp_ms": event.timestamp_ms,
+    });
+    put_bytes(&mut object, "key", event.key.as_deref());
+    put_bytes(&mut object, "value", event.value.as_deref());
+    let headers = event.headers.iter().map(|(name, value)| json!([name, header_value(value.as_deref())]));
+    object["headers"] = headers.collect();
+    object["attempt"] = delivery.attempt.into();
+    line(&object)
+}
+
+fn put_bytes(object: &mut Value, name: &str, bytes: Option<&[u8]>) {
+    match bytes.map(std::str::from_utf8) {
+        None => object[name] = Value::Null,
+        Some(Ok(text)) => object[name] = text.into(),
+        Some(Err(_)) => {
+            object[format!("{name}_base64")] = STANDARD.encode(bytes.unwrap_or_default()).into();
+        }
+    }
+}
+
+fn header_value(bytes: Option<&[u8]>) -> Value {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => Value::Null,
+        Some((_, Ok(text))) => text.into(),
+        Some((bytes, Err(_))) => json!({ "base64": STANDARD.encode(bytes) }),
+    }
+}
+
+fn line(object: &Value) -> Vec<u8> {
+    let mut line = object.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+/// What the runner and the child have between them when a line comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Expected<'a> {
+    /// The event that the child has.
+    pub(super) in_flight: Option<&'a str>,
+    /// The one it answered for last.
+    pub(super) answered: Option<&'a str>,
+    /// True once the hello is answered, or an event is: then no more answers to it are taken.
+    pub(super) greeted: bool,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    records: Option<Vec<&'a RawValue>>,
+    filtered: Option<bool>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    retry: Option<bool>,
+    leftoff: Option<IgnoredAny>,
+}
+
+/// Reads a line of the child, without its end. `None` is an answer to the hello.
+pub(super) fn answer(line: &[u8], expected: Expected<'_>) -> Result<Option<Answer>, HandlerError> {
+    let no_answer = |why: String| HandlerError::NoAnswer { line: shorten(line), why };
+    let text = std::str::from_utf8(line).map_err(|_| no_answer("it is not UTF-8".to_owned()))?;
+    if !text.trim_start().starts_with('{') {
+        return Err(no_answer("it is not a JSON object".to_owned()));
+    }
+    let parsed: Line<'_> = serde_json::from_str(text).map_err(|error| no_answer(error.to_string()))?;
+    let Some(id) = &parsed.id else {
+        let is_hello = parsed.leftoff.is_some() && !expected.greeted;
+        return if is_hello { Ok(None) } else { Err(no_answer("it has no id".to_owned())) };
+    };
+    if expected.in_flight != Some(id) {
+        return Err(wrong_id(id, line, expected));
+    }
+    parsed.answer().map(Some).map_err(|why| no_answer(why.to_owned()))
+}
+
+fn wrong_id(id: &str, line: &[u8], expected: Expected<'_>) -> HandlerError {
+    let (id, line) = (id.to_owned(), shorten(line));
+    if expected.answered == Some(id.as_str()) {
+        HandlerError::AnsweredTwice { id, line }
+    } else {
+        let in_flight = expected.in_flight.unwrap_or("none").to_owned();
+        HandlerError::UnknownId { id: shorten(id.as_bytes()), in_flight, line }
+    }
+}
+
+impl Line<'_> {
+    fn answer(self) -> Result<Answer, &'static str> {
+        let filtered = self.filtered == Some(true);
+        match (self.error, self.records) {
+            (Some(_), Some(_)) => Err("it has both an error and records"),
+            (Some(_), None) if filtered => Err("it has both an error and filtered"),
+            (None, Some(_)) if filtered => Err("it has both records and filtered"),
+            (Some(error), None) => {
+                Ok(Answer::Failed { error: error_text(error), retry: self.retry != Some(false) })
+            }
+            (None, _) if filtered => Ok(Answer::Filtered),
+            (None, records) => {
+                let records = records.unwrap_or_default().into_iter();
+                Ok(Answer::Handled { records: records.map(|json| Record(json.to_owned())).collect() })
+            }
+        }
+    }
+}
+
+/// A string as it is; anything else as its JSON.
+fn error_text(error: &RawValue) -> String {
+    serde_json::from_str(error.get()).unwrap_or_else(|_| error.get().to_owned())
+}

@@ -1,0 +1,117 @@
+//! What the runner knows of the partitions it holds, beside their progress in the ledger.
+
+use std::collections::BTreeMap;
+
+use leftoff_wire::{Committed, Offset};
+
+use super::report::PartitionReport;
+use crate::ledger::Ledger;
+use crate::source::{Decision, PartitionId};
+
+/// A partition that is held.
+pub(super) struct Held {
+    pub(super) topic: String,
+    pub(super) ownership: u64,
+    /// Where the sink stands: what may be mirrored. Without authority: what the group has.
+    pub(super) saved: Option<Committed>,
+    /// What the group has.
+    pub(super) mirrored: Option<Committed>,
+    /// The high watermark as last known.
+    pub(super) end: Offset,
+    /// The high watermark at the assignment: what `--until-end` waits for.
+    pub(super) end_at_start: Offset,
+    /// The source said that there is nothing more up to here.
+    pub(super) reached: Option<Offset>,
+    pub(super) started_at: Committed,
+    /// Leader epoch of the last event handled, -1 if none.
+    pub(super) leader_epoch: i32,
+    /// A jump that is not in the group's history yet.
+    pub(super) decision: Option<Decision>,
+    pub(super) handled: u64,
+}
+
+impl Held {
+    pub(super) fn new(topic: String, ownership: u64, in_group: Option<Committed>, end: Offset) -> Held {
+        Held {
+            topic,
+            ownership,
+            saved: None,
+            mirrored: in_group,
+            end,
+            end_at_start: end,
+            reached: None,
+            started_at: Committed::log_start(Offset::ZERO),
+            leader_epoch: -1,
+            decision: None,
+            handled: 0,
+        }
+    }
+
+    pub(super) fn moved_end(&mut self, end: Offset) {
+        self.end = self.end.max(end);
+    }
+
+    pub(super) fn reached(&mut self, end: Offset) {
+        self.moved_end(end);
+        self.reached = Some(end);
+    }
+
+    fn at_end(&self, position: Offset) -> bool {
+        position >= self.end_at_start || self.reached.is_some_and(|end| position >= end)
+    }
+
+    pub(super) fn report(self, id: PartitionId, committed: Option<Committed>) -> PartitionReport {
+        PartitionReport {
+            topic: self.topic,
+            id,
+            started_at: self.started_at,
+            committed,
+            end: self.end,
+            handled: self.handled,
+        }
+    }
+}
+
+/// All partitions that are held.
+#[derive(Default)]
+pub(super) struct Partitions(BTreeMap<PartitionId, Held>);
+
+impl Partitions {
+    pub(super) fn insert(&mut self, id: PartitionId, held: Held) {
+        self.0.insert(id, held);
+    }
+
+    pub(super) fn remove(&mut self, id: PartitionId) -> Option<Held> {
+        self.0.remove(&id)
+    }
+
+    pub(super) fn get(&self, id: PartitionId) -> Option<&Held> {
+        self.0.get(&id)
+    }
+
+    /// One that is owned according to the ledger: both are entered and left together.
+    pub(super) fn held(&mut self, id: PartitionId) -> &mut Held {
+        self.0.get_mut(&id).expect("a partition in the ledger is held")
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (PartitionId, &Held)> {
+        self.0.iter().map(|(id, held)| (*id, held))
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (PartitionId, Held)> + use<> {
+        std::mem::take(&mut self.0).into_iter()
+    }
+
+    /// True if there are partitions and nothing is left in any of what was there at the assignment.
+    pub(super) fn all_at_end(&self, ledger: &Ledger) -> bool {
+        !self.0.is_empty()
+            && self.iter().all(|(id, held)| ledger.position(id).is_some_and(|position| held.at_end(position)))
+    }
+
+    pub(super) fn lag_offsets(&self, ledger: &Ledger) -> u64 {
+        let lag = |(id, held): (PartitionId, &Held)| {
+            ledger.committed(id).map_or(0, |committed| held.end.since(committed.next()))
+        };
+        self.iter().map(lag).sum()
+    }
+}

@@ -1,0 +1,389 @@
+//! The loop: poll, claim, decide where to start, handle, write, save, mirror, stop.
+//!
+//! One thread, one event in flight. The order that everything rests on: the handler answers, the outputs and the offset
+//! behind them are durable in the sink, then the group's offset follows. [`Runner::run`] reads as that table of contents.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leftoff_wire::{Committed, Offset};
+
+use crate::handler::{Answer, Delivery, Handler, HandlerError};
+use crate::ledger::{Ledger, Ticket};
+use crate::sink::{ClaimPartition, Claimed, Outcome, Output, Sink};
+use crate::source::{Decision, Event, GapReason, PartitionId, Source, SourceEvent};
+
+mod error;
+mod held;
+mod options;
+mod report;
+mod save;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
+pub use options::{Clock, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock};
+pub use report::{NoProgress, PartitionReport, Progress, Report, Status, StopReason};
+
+use held::{Held, Partitions};
+use save::Unsaved;
+use start::{Facts, Start};
+
+/// The longest that one poll waits, so that a stop is noticed soon.
+const POLL_WAIT: Duration = Duration::from_millis(100);
+/// How often [`Progress::status`] is called at most while a batch is worked through.
+const STATUS_EVERY: Duration = Duration::from_millis(100);
+
+/// A source, a handler and a sink, put together.
+pub struct Runner<'a> {
+    source: &'a mut dyn Source,
+    handler: &'a mut dyn Handler,
+    sink: &'a mut dyn Sink,
+    progress: &'a mut dyn Progress,
+    clock: &'a dyn Clock,
+    /// Set from outside (a signal) to ask for a clean stop.
+    stop: &'a AtomicBool,
+    options: &'a RunOptions,
+    ledger: Ledger,
+    partitions: Partitions,
+    unsaved: Unsaved,
+    report: Report,
+    authority: bool,
+    last_mirror: Duration,
+    last_status: Duration,
+}
+
+/// What a [`Runner`] is made of.
+pub struct Parts<'a> {
+    /// Where events come from.
+    pub source: &'a mut dyn Source,
+    /// What is done with each.
+    pub handler: &'a mut dyn Handler,
+    /// Where the outcome goes.
+    pub sink: &'a mut dyn Sink,
+    /// Who is told how it goes.
+    pub progress: &'a mut dyn Progress,
+    /// What time it is.
+    pub clock: &'a dyn Clock,
+    /// Set to true, from anywhere, to stop cleanly: the event in flight is finished, everything saved.
+    pub stop: &'a AtomicBool,
+    /// How.
+    pub options: &'a RunOptions,
+}
+
+/// Whether the loop over a batch goes on.
+enum Flow {
+    GoOn,
+    /// The event was not handled, since the handler was asked to stop; it comes again.
+    GivenBack,
+}
+
+impl<'a> Runner<'a> {
+    /// Puts the parts together; nothing is started.
+    pub fn new(parts: Parts<'a>) -> Runner<'a> {
+        let now = parts.clock.now();
+        Runner {
+            source: parts.source,
+            handler: parts.handler,
+            sink: parts.sink,
+            progress: parts.progress,
+            clock: parts.clock,
+            stop: parts.stop,
+            options: parts.options,
+            ledger: Ledger::new(),
+            partitions: Partitions::default(),
+            unsaved: Unsaved::new(now),
+            report: Report::default(),
+            authority: false,
+            last_mirror: now,
+            last_status: now,
+        }
+    }
+
+    /// Runs until there is a reason to stop, then saves and closes.
+    ///
+    /// # Errors
+    /// Whatever ended the run early. Everything handled before it is saved, as far as the error left a way to do so; the
+    /// report in the failure says how far that is.
+    pub fn run(mut self) -> Result<Report, Box<RunFailure>> {
+        let ended = self.start_handler().and_then(|()| self.drive());
+        let ended = self.save_the_rest(ended);
+        if let Err(error) = self.handler.stop(self.options.drain) {
+            self.notice(format!("the handler did not stop well: {error}"));
+        }
+        let closed = self.sink.close().map_err(RunError::from);
+        self.finish_report();
+        match ended.and_then(|reason| closed.map(|()| reason)) {
+            Ok(reason) => {
+                self.report.stopped = Some(reason);
+                Ok(self.report)
+            }
+            Err(error) => Err(Box::new(RunFailure { error, report: self.report })),
+        }
+    }
+
+    fn start_handler(&mut self) -> Result<(), RunError> {
+        self.handler.start().map_err(RunError::HandlerStart)
+    }
+
+    fn drive(&mut self) -> Result<StopReason, RunError> {
+        loop {
+            if let Some(reason) = self.reason_to_stop() {
+                return Ok(reason);
+            }
+            match self.source.poll(POLL_WAIT)? {
+                SourceEvent::Assigned { topic, id, ownership, committed, log_start, end } => {
+                    self.assigned(Held::new(topic, ownership, committed, end), id, log_start)?;
+                }
+                SourceEvent::Batch { id, ownership, events, next, end } => {
+                    self.batch(id, ownership, events, next, end)?
+                }
+                SourceEvent::Gap { id, ownership, from, to, reason } => {
+                    self.gap(id, ownership, from, to, reason)?;
+                }
+                SourceEvent::Revoked { id, ownership } => self.revoked(id, ownership)?,
+                SourceEvent::Lost { id, ownership } => self.lost(id, ownership),
+                SourceEvent::End { id, ownership, end } => self.at_end(id, ownership, end)?,
+                SourceEvent::Idle => self.idle()?,
+            }
+            self.mirror_if_due()?;
+        }
+    }
+
+    fn reason_to_stop(&self) -> Option<StopReason> {
+        if self.stop.load(Ordering::SeqCst) {
+            Some(StopReason::Asked)
+        } else if self.options.max_events.is_some_and(|max| self.report.handled >= max) {
+            Some(StopReason::MaxEvents)
+        } else if self.options.until_end && self.partitions.all_at_end(&self.ledger) {
+            Some(StopReason::End)
+        } else {
+            None
+        }
+    }
+
+    /// Claims the partition in the sink, decides where to start, and saves at once if that is a decision.
+    fn assigned(&mut self, mut held: Held, id: PartitionId, log_start: Offset) -> Result<(), RunError> {
+        if let Some(old) = self.partitions.remove(id) {
+            self.ledger.end(id, old.ownership);
+            self.unsaved.drop_partition(id);
+        }
+        let claim = ClaimPartition { id, topic: held.topic.clone() };
+        let Claimed { authority, next, notices } = self.sink.claim(&[claim])?;
+        notices.into_iter().for_each(|notice| self.notice(notice));
+        self.authority = authority;
+        let in_sink = next.get(&id).copied().flatten();
+        let place = self.sink.place();
+        let facts = Facts {
+            topic: &held.topic,
+            partition: id.partition,
+            place: authority.then_some(place.as_str()),
+            in_sink,
+            in_group: held.mirrored,
+            log_start,
+            end: held.end,
+        };
+        let Start { at, decision } = start::decide(&facts, self.options)?;
+        if let Some(decision) = &decision {
+            self.notice(format!("{}/{}: {decision}", held.topic, id.partition));
+        }
+        held.saved = if authority { in_sink } else { held.mirrored };
+        held.started_at = at;
+        held.decision = decision;
+        self.ledger.assign(id, held.ownership, at);
+        self.partitions.insert(id, held);
+        self.source.seek(id, at.next())?;
+        self.save_decision(id)
+    }
+
+    fn batch(
+        &mut self,
+        id: PartitionId,
+        ownership: u64,
+        events: Vec<Event>,
+        next: Offset,
+        end: Offset,
+    ) -> Result<(), RunError> {
+        if !self.ledger.fetched(id, ownership, events.iter().map(|event| event.offset), next)? {
+            self.report.late_events += events.len() as u64;
+            return Ok(());
+        }
+        self.partitions.held(id).moved_end(end);
+        for event in &events {
+            if self.reason_to_stop_within_batch() {
+                break;
+            }
+            let ticket = self.ledger.hand_out(id).expect("each event of the batch was entered in the ledger");
+            assert_eq!(ticket.offset, event.offset, "the ledger hands out in the order of the batch");
+            if let Flow::GivenBack = self.handle(ticket, event)? {
+                break;
+            }
+            self.save_if_due()?;
+            self.mirror_if_due()?;
+            self.status_if_due();
+        }
+        // A batch that ends in markers moves the partition without an event.
+        self.save_if_due()?;
+        self.status();
+        Ok(())
+    }
+
+    fn reason_to_stop_within_batch(&self) -> bool {
+        matches!(self.reason_to_stop(), Some(StopReason::Asked | StopReason::MaxEvents))
+    }
+
+    fn handle(&mut self, ticket: Ticket, event: &Event) -> Result<Flow, RunError> {
+        let id = ticket.id;
+        let delivery = Delivery { topic: &self.partitions.held(id).topic, id, event, attempt: 1 };
+        self.progress.handling(&delivery);
+        let outcome = match self.handler.handle(&delivery) {
+            Ok(Answer::Handled { records }) => Outcome::Handled { records },
+            Ok(Answer::Filtered) => Outcome::Filtered,
+            Ok(Answer::Failed { error, retry: _ }) => {
+                return Err(self.failed(ticket, event, FailReason::Reported(error)));
+            }
+            Err(HandlerError::GivenBack { after }) => {
+                self.notice(format!(
+                    "the handler did not answer within {after:?} of the stop; the event comes again"
+                ));
+                self.stop.store(true, Ordering::SeqCst);
+                return Ok(Flow::GivenBack);
+            }
+            Err(error) => return Err(self.failed(ticket, event, FailReason::Handler(error))),
+        };
+        let output = Output { id, offset: ticket.offset, outcome };
+        if let Err(bad) = self.sink.check(&output) {
+            return Err(self.failed(ticket, event, FailReason::Record(bad)));
+        }
+        self.done(ticket, event, output);
+        Ok(Flow::GoOn)
+    }
+
+    fn done(&mut self, ticket: Ticket, event: &Event, output: Output) {
+        self.report.handled += 1;
+        self.report.last_timestamp_ms = Some(event.timestamp_ms);
+        match &output.outcome {
+            Outcome::Handled { records } => self.report.written += records.len() as u64,
+            Outcome::Filtered => self.report.filtered += 1,
+        }
+        let held = self.partitions.held(ticket.id);
+        held.handled += 1;
+        held.leader_epoch = event.leader_epoch;
+        self.unsaved.push(output);
+        self.ledger.handled(ticket);
+    }
+
+    fn failed(&self, ticket: Ticket, event: &Event, reason: FailReason) -> RunError {
+        match self.options.on_fail {
+            OnFail::Stop => {
+                let topic =
+                    self.partitions.get(ticket.id).map_or_else(String::new, |held| held.topic.clone());
+                RunError::HandlerFailed(Box::new(FailedEvent::new(topic, ticket.id, event, reason)))
+            }
+        }
+    }
+
+    fn gap(
+        &mut self,
+        id: PartitionId,
+        ownership: u64,
+        from: Offset,
+        to: Offset,
+        reason: GapReason,
+    ) -> Result<(), RunError> {
+        if !self.ledger.owns(id, ownership) {
+            return Ok(());
+        }
+        let topic = self.partitions.held(id).topic.clone();
+        match self.options.on_gap {
+            OnGap::Stop => {
+                Err(RunError::Refused(Refusal::Gap { topic, partition: id.partition, from, to, reason }))
+            }
+            OnGap::Earliest => {
+                self.ledger.fetched(id, ownership, std::iter::empty(), to)?;
+                let count = to.since(from);
+                let decision =
+                    Decision { rule: format!("--on-gap earliest, {reason}"), from: Some(from), to, count };
+                self.notice(format!("{topic}/{}: {decision}", id.partition));
+                self.partitions.held(id).decision = Some(decision);
+                self.source.seek(id, to)?;
+                self.save_decision(id)
+            }
+        }
+    }
+
+    fn revoked(&mut self, id: PartitionId, ownership: u64) -> Result<(), RunError> {
+        if self.ledger.owns(id, ownership) {
+            self.save()?;
+            self.mirror()?;
+            self.forget(id, ownership);
+        }
+        Ok(())
+    }
+
+    /// What is handled and not saved is the next owner's to handle again; it must not be written here any more.
+    fn lost(&mut self, id: PartitionId, ownership: u64) {
+        if self.ledger.owns(id, ownership) {
+            let dropped = self.unsaved.drop_partition(id);
+            self.report.late_events += dropped;
+            let topic = &self.partitions.held(id).topic;
+            let notice = format!("{topic}/{} was taken away; {dropped} outcomes were dropped", id.partition);
+            self.notice(notice);
+            self.forget(id, ownership);
+        }
+    }
+
+    fn forget(&mut self, id: PartitionId, ownership: u64) {
+        let committed = self.ledger.committed(id);
+        self.ledger.end(id, ownership);
+        if let Some(held) = self.partitions.remove(id) {
+            self.report.partitions.push(held.report(id, committed));
+        }
+    }
+
+    fn at_end(&mut self, id: PartitionId, ownership: u64, end: Offset) -> Result<(), RunError> {
+        if self.ledger.owns(id, ownership) {
+            self.partitions.held(id).reached(end);
+        }
+        self.save_if_idle()
+    }
+
+    fn idle(&mut self) -> Result<(), RunError> {
+        self.handler.idle().map_err(RunError::HandlerIdle)?;
+        self.save_if_idle()?;
+        self.status();
+        Ok(())
+    }
+
+    fn status_if_due(&mut self) {
+        if self.clock.now().saturating_sub(self.last_status) >= STATUS_EVERY {
+            self.status();
+        }
+    }
+
+    fn status(&mut self) {
+        self.last_status = self.clock.now();
+        self.progress.status(&Status {
+            handled: self.report.handled,
+            filtered: self.report.filtered,
+            written: self.report.written,
+            saves: self.report.saves,
+            lag_offsets: self.partitions.lag_offsets(&self.ledger),
+            last_timestamp_ms: self.report.last_timestamp_ms,
+        });
+    }
+
+    fn notice(&mut self, notice: String) {
+        self.progress.notice(&notice);
+        self.report.notices.push(notice);
+    }
+
+    fn finish_report(&mut self) {
+        self.report.late_events += self.ledger.late();
+        for (id, held) in self.partitions.drain() {
+            let committed: Option<Committed> = held.saved;
+            self.report.partitions.push(held.report(id, committed));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a run can be told.
+
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// How a run goes. The default is the safe choice everywhere.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// When the offset is saved.
+    pub save: SavePolicy,
+    /// What happens when an event is not handled.
+    pub on_fail: OnFail,
+    /// What happens when offsets to be read are gone.
+    pub on_gap: OnGap,
+    /// Where a group starts that has nothing saved.
+    pub on_no_offset: OnNoOffset,
+    /// What happens when the sink keeps the offset, holds none, and the group has one.
+    pub on_lost_state: OnLostState,
+    /// Stop when everything that was there at the assignment is handled.
+    pub until_end: bool,
+    /// Stop after so many events.
+    pub max_events: Option<u64>,
+    /// How long a handler may go on with its event after a stop.
+    pub drain: Duration,
+    /// How old the group's mirror of a sink's offset may get.
+    pub mirror_every: Duration,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            save: SavePolicy::EveryEvent,
+            on_fail: OnFail::Stop,
+            on_gap: OnGap::Stop,
+            on_no_offset: OnNoOffset::Earliest,
+            on_lost_state: OnLostState::Refuse,
+            until_end: false,
+            max_events: None,
+            drain: Duration::from_secs(30),
+            mirror_every: Duration::from_millis(500),
+        }
+    }
+}
+
+/// When outputs are written and the offset is saved. Never before an event is handled, whichever is chosen. Whatever the
+/// policy, a save also happens at a stop, when a partition is given back, and when more waits than fits in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavePolicy {
+    /// After each event.
+    EveryEvent,
+    /// After so many events, and when there is nothing to do.
+    Events(NonZeroU64),
+    /// When the oldest outcome not saved is this old, and when there is nothing to do.
+    Every(Duration),
+    /// At the stop.
+    AtStop,
+}
+
+/// What happens when an event is not handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFail {
+    /// Save what is before it and stop; the event is shown.
+    Stop,
+}
+
+/// What happens when offsets to be read are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnGap {
+    /// Stop and name them.
+    Stop,
+    /// Go on with the first that can be read; the jump is saved as a decision.
+    Earliest,
+}
+
+/// Where a group starts that has nothing saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnNoOffset {
+    /// With everything that can be read.
+    Earliest,
+    /// With what comes from now on.
+    Latest,
+    /// Nowhere: stop.
+    Stop,
+}
+
+/// What happens when the sink keeps the offset, has none for a partition, and the group has one above the log start: either
+/// the sink's state was lost, or the sink is new to a group that has worked before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLostState {
+    /// Stop and name both.
+    Refuse,
+    /// Go on where the group says.
+    FollowGroup,
+}
+
+/// What time it is, for what is done from time to time.
+pub trait Clock {
+    /// Time since any fixed moment; never goes back.
+    fn now(&self) -> Duration;
+}
+
+/// The time of this machine since it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock(Instant);
+
+impl SystemClock {
+    /// Starts at zero.
+    pub fn new() -> SystemClock {
+        SystemClock(Instant::now())
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -1,0 +1,101 @@
+//! What a run tells: while it goes, and at its end.
+
+use leftoff_wire::{Committed, Offset};
+
+use crate::handler::Delivery;
+use crate::source::PartitionId;
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Events handled, filtered ones included.
+    pub handled: u64,
+    /// Events left out on purpose.
+    pub filtered: u64,
+    /// Records written.
+    pub written: u64,
+    /// Outputs that the sink had already and did not take again.
+    pub absorbed: u64,
+    /// How often the offset was saved.
+    pub saves: u64,
+    /// Events and results that came under an assignment that had ended, and were dropped.
+    pub late_events: u64,
+    /// Timestamp of the event that was handled last, milliseconds since 1970.
+    pub last_timestamp_ms: Option<i64>,
+    /// Each partition that was held, in the order they were given back.
+    pub partitions: Vec<PartitionReport>,
+    /// What a person should know, in order.
+    pub notices: Vec<String>,
+    /// Why it stopped; `None` if an error stopped it.
+    pub stopped: Option<StopReason>,
+}
+
+/// What became of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionReport {
+    /// Its topic's name.
+    pub topic: String,
+    /// Which one.
+    pub id: PartitionId,
+    /// Where the run began.
+    pub started_at: Committed,
+    /// What is saved now.
+    pub committed: Option<Committed>,
+    /// The high watermark as last known.
+    pub end: Offset,
+    /// Events handled in it.
+    pub handled: u64,
+}
+
+/// Why a run stopped without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// It was asked to.
+    Asked,
+    /// `--max` events are handled.
+    MaxEvents,
+    /// `--until-end`: nothing is left.
+    End,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Events handled, filtered ones included.
+    pub handled: u64,
+    /// Events left out on purpose.
+    pub filtered: u64,
+    /// Records written, or waiting to be.
+    pub written: u64,
+    /// How often the offset was saved.
+    pub saves: u64,
+    /// Offsets between what is handled and the high watermarks, over all partitions. Holes are counted, too.
+    pub lag_offsets: u64,
+    /// Timestamp of the event that was handled last, milliseconds since 1970.
+    pub last_timestamp_ms: Option<i64>,
+}
+
+/// Who is told how a run goes. Called by the runner's thread, between two events: to show how long a handler has been at
+/// one event, note the time in [`Progress::handling`] and draw from another thread.
+pub trait Progress {
+    /// This event is handed out now.
+    fn handling(&mut self, delivery: &Delivery<'_>) {
+        let _ = delivery;
+    }
+
+    /// How it stands, after each batch and a few times a second.
+    fn status(&mut self, status: &Status) {
+        let _ = status;
+    }
+
+    /// Something that a person should know. It is in the report, too.
+    fn notice(&mut self, notice: &str) {
+        let _ = notice;
+    }
+}
+
+/// Nobody is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {}

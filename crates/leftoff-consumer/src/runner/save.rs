@@ -1,0 +1,185 @@
+//! When what is handled is saved: first in the sink, with its outputs; then in the group, never ahead of the sink.
+
+use std::time::Duration;
+
+use super::{RunError, Runner, SavePolicy, StopReason};
+use crate::sink::{Move, Outcome, Output, Written};
+use crate::source::{PartitionId, Save, SourceError};
+
+/// The most bytes of records that wait for a save; more makes one, whatever the policy says.
+const MAX_UNSAVED_BYTES: usize = 8 << 20;
+/// The most events that wait for a save.
+const MAX_UNSAVED_EVENTS: usize = 100_000;
+
+/// Outcomes that are not in the sink yet, in the order they came.
+pub(super) struct Unsaved {
+    outputs: Vec<Output>,
+    bytes: usize,
+    /// When the last save was, or the oldest outcome came.
+    since: Duration,
+}
+
+impl Unsaved {
+    pub(super) fn new(now: Duration) -> Unsaved {
+        Unsaved { outputs: Vec::new(), bytes: 0, since: now }
+    }
+
+    pub(super) fn push(&mut self, output: Output) {
+        if let Outcome::Handled { records } = &output.outcome {
+            self.bytes += records.iter().map(|record| record.json().len()).sum::<usize>();
+        }
+        self.outputs.push(output);
+    }
+
+    /// Returns how many were dropped.
+    pub(super) fn drop_partition(&mut self, id: PartitionId) -> u64 {
+        let before = self.outputs.len();
+        self.outputs.retain(|output| output.id != id);
+        (before - self.outputs.len()) as u64
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= MAX_UNSAVED_BYTES || self.outputs.len() >= MAX_UNSAVED_EVENTS
+    }
+
+    fn is_due(&self, policy: SavePolicy, now: Duration) -> bool {
+        self.is_full()
+            || match policy {
+                SavePolicy::EveryEvent => true,
+                SavePolicy::Events(count) => self.outputs.len() as u64 >= count.get(),
+                SavePolicy::Every(period) => now.saturating_sub(self.since) >= period,
+                SavePolicy::AtStop => false,
+            }
+    }
+}
+
+impl Runner<'_> {
+    pub(super) fn save_if_due(&mut self) -> Result<(), RunError> {
+        if self.unsaved.is_due(self.options.save, self.clock.now()) { self.save() } else { Ok(()) }
+    }
+
+    /// Nothing to handle: a good moment, unless saves were asked for at the stop only.
+    pub(super) fn save_if_idle(&mut self) -> Result<(), RunError> {
+        match self.options.save {
+            SavePolicy::AtStop => Ok(()),
+            SavePolicy::EveryEvent | SavePolicy::Events(_) | SavePolicy::Every(_) => self.save(),
+        }
+    }
+
+    /// A decision is saved at once, everywhere; a start without one only where the sink has nothing yet.
+    pub(super) fn save_decision(&mut self, id: PartitionId) -> Result<(), RunError> {
+        let held = self.partitions.held(id);
+        if held.decision.is_none() && held.saved.is_some() {
+            return Ok(());
+        }
+        self.save()?;
+        self.mirror()
+    }
+
+    /// Everything handled goes into the sink with the offset behind it, in one step.
+    pub(super) fn save(&mut self) -> Result<(), RunError> {
+        let moves: Vec<Move> = self.moves().collect();
+        if moves.is_empty() {
+            assert!(self.unsaved.outputs.is_empty(), "an outcome moves its partition");
+            return Ok(());
+        }
+        match self.sink.write(&self.unsaved.outputs, &moves)? {
+            Written::Written => {}
+            Written::Fenced { id } => {
+                return Err(RunError::Fenced { id, place: self.sink.place() });
+            }
+        }
+        for Move { id, next, .. } in moves {
+            self.partitions.held(id).saved = Some(next);
+        }
+        self.unsaved = Unsaved::new(self.clock.now());
+        self.report.saves += 1;
+        if self.authority { Ok(()) } else { self.mirror() }
+    }
+
+    fn moves(&self) -> impl Iterator<Item = Move> {
+        self.partitions.iter().filter_map(|(id, held)| {
+            let next = self.ledger.committed(id).expect("a held partition is in the ledger");
+            (held.saved != Some(next)).then_some(Move { id, expected: held.saved, next })
+        })
+    }
+
+    pub(super) fn mirror_if_due(&mut self) -> Result<(), RunError> {
+        let age = self.clock.now().saturating_sub(self.last_mirror);
+        if age >= self.options.mirror_every { self.mirror() } else { Ok(()) }
+    }
+
+    /// The group gets what the sink has, no more.
+    pub(super) fn mirror(&mut self) -> Result<(), RunError> {
+        self.last_mirror = self.clock.now();
+        loop {
+            let saves: Vec<Save> = self.behind().collect();
+            if saves.is_empty() {
+                return Ok(());
+            }
+            match self.source.save(&saves) {
+                Ok(()) => {
+                    for save in saves {
+                        let held = self.partitions.held(save.id);
+                        held.mirrored = Some(save.committed);
+                        held.decision = None;
+                    }
+                    return Ok(());
+                }
+                // Its next owner goes on from what was saved before; the others are tried again without it.
+                Err(SourceError::Ended(id)) if saves.iter().any(|save| save.id == id) => {
+                    let ownership = self.partitions.held(id).ownership;
+                    self.lost(id, ownership);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The partitions whose group offset is not what is saved.
+    fn behind(&self) -> impl Iterator<Item = Save> {
+        self.partitions
+            .iter()
+            .filter(|(_, held)| held.saved != held.mirrored || held.decision.is_some())
+            .filter_map(|(id, held)| {
+                Some(Save {
+                    id,
+                    ownership: held.ownership,
+                    committed: held.saved?,
+                    leader_epoch: held.leader_epoch,
+                    metadata: String::new(),
+                    decision: held.decision.clone(),
+                })
+            })
+    }
+
+    /// At the end of a run: what is handled is saved, unless the sink or the group is what failed.
+    pub(super) fn save_the_rest(
+        &mut self,
+        ended: Result<StopReason, RunError>,
+    ) -> Result<StopReason, RunError> {
+        let saved = match &ended {
+            Err(RunError::Sink(_) | RunError::Fenced { .. }) => return ended,
+            // The sink can take its part where it has authority; without it the outputs would come twice.
+            Err(RunError::Source(_)) if self.authority => self.save(),
+            Err(RunError::Source(_)) => return ended,
+            Ok(_)
+            | Err(
+                RunError::Refused(_)
+                | RunError::HandlerStart(_)
+                | RunError::HandlerIdle(_)
+                | RunError::HandlerFailed(_)
+                | RunError::BadSource(_),
+            ) => self.save().and_then(|()| self.mirror()),
+        };
+        match (ended, saved) {
+            (ended, Ok(())) => ended,
+            (Ok(_), Err(error)) => Err(error),
+            // Both matter; that the work before the failure could not be saved matters more.
+            (Err(first), Err(error)) => {
+                self.notice(first.to_string());
+                Err(error)
+            }
+        }
+    }
+}

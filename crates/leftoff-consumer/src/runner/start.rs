@@ -1,0 +1,113 @@
+//! Where to start: a pure decision from what the sink, the group and the log say. Nothing is guessed; what is neither
+//! plain nor decided by an option is refused with the numbers.
+
+use leftoff_wire::{Committed, Offset};
+
+use super::{OnGap, OnLostState, OnNoOffset, Refusal, RunOptions};
+use crate::source::{Decision, GapReason};
+
+/// What is known of a partition at its assignment.
+pub(super) struct Facts<'a> {
+    pub(super) topic: &'a str,
+    pub(super) partition: i32,
+    /// The sink, if its offset is the one that counts.
+    pub(super) place: Option<&'a str>,
+    pub(super) in_sink: Option<Committed>,
+    pub(super) in_group: Option<Committed>,
+    pub(super) log_start: Offset,
+    pub(super) end: Offset,
+}
+
+/// Where to start, and the decision that led there, if it was one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) at: Committed,
+    pub(super) decision: Option<Decision>,
+}
+
+pub(super) fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
+    match candidate(facts, options)? {
+        None => without_offset(facts, options),
+        Some(start) => within_the_log(start, facts, options),
+    }
+}
+
+/// What was saved, by the one whose word counts.
+fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, Refusal> {
+    let Some(place) = facts.place else { return Ok(facts.in_group.map(plain)) };
+    match (facts.in_sink, facts.in_group) {
+        (Some(in_sink), Some(in_group)) if in_group > in_sink => Ok(Some(Start {
+            at: in_sink,
+            decision: Some(jump(format!("{place} keeps the offset"), Some(in_group.next()), in_sink.next())),
+        })),
+        (Some(in_sink), _) => Ok(Some(plain(in_sink))),
+        (None, None) => Ok(None),
+        (None, Some(in_group)) if in_group.next() <= facts.log_start => Ok(Some(plain(in_group))),
+        (None, Some(in_group)) => match options.on_lost_state {
+            OnLostState::FollowGroup => Ok(Some(plain(in_group))),
+            OnLostState::Refuse => Err(Refusal::LostState {
+                topic: facts.topic.to_owned(),
+                partition: facts.partition,
+                place: place.to_owned(),
+                in_group,
+            }),
+        },
+    }
+}
+
+fn without_offset(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
+    let (rule, at, from) = match options.on_no_offset {
+        OnNoOffset::Earliest => ("--on-no-offset earliest", Committed::log_start(facts.log_start), None),
+        // What lies before the end is skipped, and said to be.
+        OnNoOffset::Latest => {
+            ("--on-no-offset latest", Committed::resolved_reset(facts.end), Some(facts.log_start))
+        }
+        OnNoOffset::Stop => {
+            return Err(Refusal::NoOffset {
+                topic: facts.topic.to_owned(),
+                partition: facts.partition,
+                log_start: facts.log_start,
+                end: facts.end,
+            });
+        }
+    };
+    Ok(Start { at, decision: Some(jump(rule.to_owned(), from, at.next())) })
+}
+
+fn within_the_log(start: Start, facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
+    let next = start.at.next();
+    let refusal = if next < facts.log_start {
+        Refusal::Gap {
+            topic: facts.topic.to_owned(),
+            partition: facts.partition,
+            from: next,
+            to: facts.log_start,
+            reason: GapReason::Deleted,
+        }
+    } else if next > facts.end {
+        Refusal::AboveEnd {
+            topic: facts.topic.to_owned(),
+            partition: facts.partition,
+            saved: start.at,
+            end: facts.end,
+        }
+    } else {
+        return Ok(start);
+    };
+    match options.on_gap {
+        OnGap::Stop => Err(refusal),
+        OnGap::Earliest => Ok(Start {
+            at: Committed::log_start(facts.log_start),
+            decision: Some(jump("--on-gap earliest".to_owned(), Some(next), facts.log_start)),
+        }),
+    }
+}
+
+fn plain(at: Committed) -> Start {
+    Start { at, decision: None }
+}
+
+fn jump(rule: String, from: Option<Offset>, to: Offset) -> Decision {
+    let count = from.map_or(0, |from| to.since(from).max(from.since(to)));
+    Decision { rule, from, to, count }
+}

@@ -1,0 +1,50 @@
+//! The evidence for events without output: `TOPIC_ID PARTITION FROM-TO handled|filtered`, a line a range, both ends included.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use leftoff_wire::Offset;
+
+use crate::sink::{Outcome, Output};
+use crate::source::PartitionId;
+
+#[derive(Clone, Copy)]
+struct Range {
+    from: Offset,
+    to: Offset,
+    what: &'static str,
+}
+
+/// The lines for those of `outputs` that have none of their own, neighbours of one kind in one range.
+pub(super) fn lines(outputs: &[Output]) -> Vec<u8> {
+    let mut text = String::new();
+    let mut open: BTreeMap<PartitionId, Range> = BTreeMap::new();
+    for output in outputs {
+        let Some(what) = without_output(&output.outcome) else { continue };
+        let (id, offset) = (output.id, output.offset);
+        match open.get_mut(&id) {
+            Some(range) if range.what == what && range.to.next() == offset => range.to = offset,
+            _ => {
+                if let Some(closed) = open.insert(id, Range { from: offset, to: offset, what }) {
+                    push(&mut text, id, closed);
+                }
+            }
+        }
+    }
+    open.into_iter().for_each(|(id, range)| push(&mut text, id, range));
+    text.into_bytes()
+}
+
+fn without_output(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Handled { records } if records.is_empty() => Some("handled"),
+        Outcome::Handled { .. } => None,
+        Outcome::Filtered => Some("filtered"),
+    }
+}
+
+fn push(text: &mut String, id: PartitionId, range: Range) {
+    let Range { from, to, what } = range;
+    writeln!(text, "{} {} {from}-{to} {what}", id.topic_id, id.partition)
+        .expect("a string takes every write");
+}
