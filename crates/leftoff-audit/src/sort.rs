@@ -286,3 +286,6 @@ impl RunReader {
         Ok(Some(record))
     }
 }
+
+#[cfg(test)]
+mod tests;

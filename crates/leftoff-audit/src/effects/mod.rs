@@ -9,3 +9,6 @@ pub use lines::{DEFAULT_LINE_LIMIT_BYTES, RawLine, RawLines};
 pub use ndjson::{EffectFile, EffectLines, NameBy};
 pub use outcomes::{OutcomeFile, OutcomeLines};
 pub use template::{IdTemplate, TemplateError};
+
+#[cfg(test)]
+mod tests;
