@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::{Fields, MAX_RUNS, Record, Sorter};
+use super::{Fields, MAX_RUNS, Record, Sorted, Sorter};
 
 impl Record for u64 {
     const BYTES: usize = 8;
@@ -23,6 +23,9 @@ fn check(numbers: &[u64], limit_bytes: usize) {
         sorter.push(*number).unwrap();
     }
     let sorted = sorter.finish().unwrap();
+    if let Sorted::InFile { spill, .. } = &sorted {
+        assert!(spill.runs.len() <= MAX_RUNS, "what a reader holds is bounded");
+    }
     let mut expect = numbers.to_vec();
     expect.sort_unstable();
     for _pass in 0..2 {
