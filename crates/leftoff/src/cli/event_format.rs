@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use leftoff_wire::Offset;
 use serde_json::{Map, Value, json};
 
 use super::bad_value::BadValue;
@@ -28,7 +29,7 @@ pub struct EventView<'a> {
     /// Its partition.
     pub partition: i32,
     /// Its place in the partition.
-    pub offset: i64,
+    pub offset: Offset,
     /// When it happened or was appended, in unix milliseconds.
     pub timestamp_ms: i64,
     /// Its key, if any.
@@ -124,7 +125,7 @@ pub fn write_json(out: &mut impl Write, event: &EventView<'_>) -> io::Result<()>
     let mut object = Map::new();
     object.insert("topic".into(), event.topic.into());
     object.insert("partition".into(), event.partition.into());
-    object.insert("offset".into(), event.offset.into());
+    object.insert("offset".into(), event.offset.get().into());
     object.insert("timestamp_ms".into(), event.timestamp_ms.into());
     for (name, bytes) in [("key", event.key), ("value", event.value)] {
         let (name, value) = match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {

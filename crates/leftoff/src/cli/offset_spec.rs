@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use leftoff_wire::{Committed, Offset};
+
 use super::bad_value::BadValue;
 use super::time::Time;
 
@@ -32,12 +34,12 @@ pub enum Point {
     End,
     /// The next offset of the group.
     Stored,
-    /// The offset itself, never negative.
-    At(i64),
-    /// So many offsets after the log start offset, never negative.
-    AfterStart(i64),
-    /// So many offsets before the end, never negative.
-    BeforeEnd(i64),
+    /// The offset itself.
+    At(Offset),
+    /// So many offsets after the log start offset.
+    AfterStart(u64),
+    /// So many offsets before the end, but not before the log start offset.
+    BeforeEnd(u64),
     /// The first event whose timestamp is not before the time.
     Since(Time),
 }
@@ -55,11 +57,11 @@ pub struct OffsetSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The log start offset.
-    pub start: i64,
+    pub start: Offset,
     /// The high watermark.
-    pub end: i64,
-    /// The next offset of the group, if there is a group and it has one.
-    pub stored: Option<i64>,
+    pub end: Offset,
+    /// Where the group goes on, if there is a group and it has an offset.
+    pub stored: Option<Committed>,
 }
 
 impl Point {
@@ -71,18 +73,25 @@ impl Point {
         self,
         bounds: Bounds,
         now_ms: i64,
-        by_time: impl FnOnce(i64) -> Result<i64, E>,
-    ) -> Result<Option<i64>, E> {
+        by_time: impl FnOnce(i64) -> Result<Offset, E>,
+    ) -> Result<Option<Offset>, E> {
         Ok(match self {
             Point::Start => Some(bounds.start),
             Point::End => Some(bounds.end),
-            Point::Stored => bounds.stored,
+            Point::Stored => bounds.stored.map(Committed::next),
             Point::At(offset) => Some(offset),
-            Point::AfterStart(count) => Some(bounds.start.saturating_add(count)),
-            Point::BeforeEnd(count) => Some(bounds.end.saturating_sub(count).max(bounds.start)),
+            Point::AfterStart(count) => Some(bounds.start.checked_plus(count).unwrap_or(LAST)),
+            Point::BeforeEnd(count) => Some(minus(bounds.end, count).max(bounds.start)),
             Point::Since(time) => Some(by_time(time.unix_ms(now_ms))?),
         })
     }
+}
+
+/// The largest offset there is.
+const LAST: Offset = Offset::new(i64::MAX).expect("not negative");
+
+fn minus(offset: Offset, count: u64) -> Offset {
+    offset.get().checked_sub_unsigned(count).and_then(Offset::new).unwrap_or(Offset::ZERO)
 }
 
 impl OffsetSpec {
@@ -203,9 +212,15 @@ impl FromStr for Point {
             "stored" => Ok(Point::Stored),
             _ => match (text.as_bytes().first(), text.get(1..)) {
                 (Some(b'@'), Some(time)) => time.parse().map(Point::Since),
-                (Some(b'+'), Some(digits)) => count(digits).map(Point::AfterStart),
-                (Some(b'-'), Some(digits)) => count(digits).map(Point::BeforeEnd),
-                _ => count(text).map(Point::At),
+                (Some(b'+'), Some(digits)) => {
+                    count(digits).map(|count| Point::AfterStart(count.unsigned_abs()))
+                }
+                (Some(b'-'), Some(digits)) => {
+                    count(digits).map(|count| Point::BeforeEnd(count.unsigned_abs()))
+                }
+                _ => {
+                    count(text).and_then(|number| Offset::new(number).ok_or_else(|| bad(text))).map(Point::At)
+                }
             },
         }
     }

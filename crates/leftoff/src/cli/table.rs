@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
+use leftoff_wire::Offset;
 use serde_json::{Map, Value};
 
 use super::time::{format_duration, format_time};
@@ -61,6 +62,12 @@ impl From<&str> for Cell {
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
         Cell::Text(text)
+    }
+}
+
+impl From<Offset> for Cell {
+    fn from(offset: Offset) -> Cell {
+        Cell::Int(offset.get())
     }
 }
 

@@ -13,8 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leftoff_engine::broker::{
-    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request, RequestId, State,
-    SyncJob, Topic,
+    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request,
+    RequestId, State, SyncJob, Topic,
 };
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::os::{OsDisk, SyncScope};
@@ -121,8 +121,13 @@ impl Store {
             job: None,
             next_id: 0,
         };
-        let shared =
-            Shared { root: root.to_owned(), disk, inner: Mutex::new(inner), changed: Condvar::new(), _lock: lock };
+        let shared = Shared {
+            root: root.to_owned(),
+            disk,
+            inner: Mutex::new(inner),
+            changed: Condvar::new(),
+            _lock: lock,
+        };
         Ok(Store { shared: Arc::new(shared) })
     }
 
@@ -351,7 +356,8 @@ pub fn now() -> Timestamp {
 /// A fresh random id (version 4), never one of Kafka's reserved ones.
 pub fn random_id() -> Uuid {
     let mut bytes = [0u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).expect("Linux has random bytes");
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .expect("Linux has random bytes");
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     // Kafka avoids ids whose text begins with a dash, which command lines take for a flag.

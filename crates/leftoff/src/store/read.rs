@@ -107,9 +107,10 @@ fn take_events(batch: &Batch<'_>, from: Offset, chunk: &mut Chunk) -> Result<(),
             if offset < from {
                 continue;
             }
-            let headers = record.headers.iter().map(|(name, value)| {
-                (String::from_utf8_lossy(name).into_owned(), value.map(<[u8]>::to_vec))
-            });
+            let headers = record
+                .headers
+                .iter()
+                .map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), value.map(<[u8]>::to_vec)));
             chunk.events.push(Event {
                 offset,
                 timestamp_ms: record.timestamp(header),

@@ -1,6 +1,7 @@
 //! `leftoff demo`
 
 use clap::{Args, ValueEnum};
+use leftoff_wire::Offset;
 
 use super::value::{event_count, parsed};
 use crate::cli::failure::Failure;
@@ -13,7 +14,7 @@ const LESSON_CRASH_AT: u64 = 6;
 pub struct DemoArgs {
     /// Offset at which consumer 1 is killed [default: 6, or the last event if there are fewer]
     #[arg(long, value_name = "N", value_parser = parsed(super::value::offset))]
-    crash_at: Option<i64>,
+    crash_at: Option<Offset>,
     /// When it is killed: before handling the event, between handling and saving, or after both
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Crash::Before)]
     pub crash: Crash,
@@ -62,11 +63,11 @@ pub enum Switch {
 
 impl DemoArgs {
     /// The offset at which consumer 1 is killed, one of the events'.
-    pub fn crash_at(&self) -> Result<u64, Failure> {
+    pub fn crash_at(&self) -> Result<Offset, Failure> {
         let last = self.events - 1;
-        match self.crash_at.map(|offset| offset.unsigned_abs()) {
-            None => Ok(LESSON_CRASH_AT.min(last)),
-            Some(offset) if offset <= last => Ok(offset),
+        match self.crash_at {
+            None => Ok(Offset::ZERO.plus(LESSON_CRASH_AT.min(last))),
+            Some(offset) if offset.since(Offset::ZERO) <= last => Ok(offset),
             Some(offset) => Err(Failure::usage(format!("--crash-at {offset} is behind the last event"))
                 .hint(format!("give an offset from 0 to {last}, or more --events"))),
         }

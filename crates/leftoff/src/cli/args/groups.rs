@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use leftoff_wire::Offset;
 
 use super::value::{TopicPartitions, event_count, group_name, offset, parsed, shift, value};
 use crate::cli::time::{DURATION_FORMS, TIME_FORMS, Time, parse_duration};
@@ -95,7 +96,7 @@ struct ResetTarget {
     to_current: bool,
     /// To this offset, the next to read
     #[arg(long, value_name = "N", value_parser = parsed(offset))]
-    to_offset: Option<i64>,
+    to_offset: Option<Offset>,
     /// Forward by N offsets, or back by -N
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parsed(shift))]
     shift_by: Option<i64>,
@@ -125,7 +126,7 @@ pub enum ResetTo {
     /// The committed offset as it is.
     Current,
     /// This next offset.
-    Offset(i64),
+    Offset(Offset),
     /// The committed offset and so many more, or fewer.
     ShiftBy(i64),
     /// The first event at or after the time.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use leftoff_wire::Offset;
 
 use super::value::{TopicPartitions, group_name, offset, parsed, value};
 use crate::cli::bad_value::BadValue;
@@ -35,7 +36,7 @@ pub enum Until {
     /// The end as it is when the wait begins.
     End,
     /// The next offset to read is this one or later.
-    Offset(i64),
+    Offset(Offset),
     /// Every event before the time is handled.
     Time(Time),
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+use leftoff_wire::Offset;
 
 use crate::cli::bad_value::BadValue;
 
@@ -96,9 +97,10 @@ pub fn event_count(text: &str) -> Result<u64, BadValue> {
 }
 
 /// An offset as a plain number from 0.
-pub fn offset(text: &str) -> Result<i64, BadValue> {
-    let bad = || BadValue::new(text, "an offset", "a number from 0", "42");
-    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().map_err(|_| bad()) } else { Err(bad()) }
+pub fn offset(text: &str) -> Result<Offset, BadValue> {
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    let number = if is_number { text.parse().ok() } else { None };
+    number.and_then(Offset::new).ok_or_else(|| BadValue::new(text, "an offset", "a number from 0", "42"))
 }
 
 /// A distance in offsets, backwards if negative.

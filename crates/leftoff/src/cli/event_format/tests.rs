@@ -5,7 +5,7 @@ use super::*;
 const FULL: EventView<'static> = EventView {
     topic: "quakes",
     partition: 3,
-    offset: 41,
+    offset: Offset::new(41).unwrap(),
     timestamp_ms: 1_517_363_399_650,
     key: Some(b"uw1"),
     value: Some(b"a \"b\", c"),

@@ -9,6 +9,10 @@ use super::*;
 const DAY_MS: i64 = 86_400_000;
 const JAN_1: i64 = 1_767_225_600_000;
 
+fn o(offset: i64) -> Offset {
+    Offset::new(offset).unwrap()
+}
+
 fn at(unix_ms: i64) -> Point {
     Since(Time::At { unix_ms })
 }
@@ -36,9 +40,9 @@ fn points() {
         check(word, End, None);
     }
     check("stored", Stored, None);
-    check("0", At(0), None);
-    check("42", At(42), None);
-    check("9223372036854775807", At(i64::MAX), None);
+    check("0", At(o(0)), None);
+    check("42", At(o(42)), None);
+    check("9223372036854775807", At(o(i64::MAX)), None);
     check("+10", AfterStart(10), None);
     check("-10", BeforeEnd(10), None);
     check("@1767225600", at(JAN_1), None);
@@ -55,11 +59,11 @@ fn points() {
 
 #[test]
 fn ranges() {
-    check("100:200", At(100), Some(At(200)));
-    check("7:7", At(7), Some(At(7)));
+    check("100:200", At(o(100)), Some(At(o(200))));
+    check("7:7", At(o(7)), Some(At(o(7))));
     check(":end", Start, Some(End));
-    check(":200", Start, Some(At(200)));
-    check("100:", At(100), Some(End));
+    check(":200", Start, Some(At(o(200))));
+    check("100:", At(o(100)), Some(End));
     check("start:end", Start, Some(End));
     check("stored:end", Stored, Some(End));
     check("-10:-5", BeforeEnd(10), Some(BeforeEnd(5)));
@@ -68,7 +72,7 @@ fn ranges() {
     check("@-48h:-24h", ago(48), Some(ago(24)));
     check("@-48h:@-24h", ago(48), Some(ago(24)));
     check("@-1h:end", ago(1), Some(End));
-    check("@-1h:500", ago(1), Some(At(500)));
+    check("@-1h:500", ago(1), Some(At(o(500))));
     check("@2026-01-01:2026-01-02", at(JAN_1), Some(at(JAN_1 + DAY_MS)));
     check("@2026-01-01T00:00:00Z:2026-01-02T00:00:00Z", at(JAN_1), Some(at(JAN_1 + DAY_MS)));
     check("@2026-01-01T00:00:2026-01-02T00:00", at(JAN_1), Some(at(JAN_1 + DAY_MS)));
@@ -111,7 +115,7 @@ fn two_flags_of_kcat_make_one_range() {
     let range = OffsetSpec { from: at(1), until: Some(at(9)) };
     assert_eq!(OffsetSpec::join(&specs(&["s@1", "e@9"])), Ok(Some(range)));
     assert_eq!(OffsetSpec::join(&specs(&["e@9", "s@1"])), Ok(Some(range)));
-    assert_eq!(OffsetSpec::join(&specs(&["5"])), Ok(Some(OffsetSpec::from(At(5)))));
+    assert_eq!(OffsetSpec::join(&specs(&["5"])), Ok(Some(OffsetSpec::from(At(o(5))))));
     assert_eq!(OffsetSpec::join(&[]), Ok(None));
     for wrong in [&["5", "9"][..], &["e@9", "e@9"], &["1:2", "e@9"], &["1", "2", "3"]] {
         assert!(OffsetSpec::join(&specs(wrong)).is_err(), "{wrong:?}");
@@ -120,7 +124,7 @@ fn two_flags_of_kcat_make_one_range() {
 
 #[test]
 fn points_resolve_against_the_partition() {
-    let bounds = Bounds { start: 100, end: 200, stored: Some(150) };
+    let bounds = Bounds { start: o(100), end: o(200), stored: Committed::from_wire(150) };
     let table = [
         ("start", Some(100)),
         ("end", Some(200)),
@@ -135,10 +139,10 @@ fn points_resolve_against_the_partition() {
     ];
     for (text, expect) in table {
         let point: Point = text.parse().unwrap();
-        let got = point.resolve(bounds, 10_000_000, Ok::<i64, Infallible>);
-        assert_eq!(got, Ok(expect), "{text}");
+        let got = point.resolve(bounds, 10_000_000, |ms| Ok::<_, Infallible>(o(ms)));
+        assert_eq!(got, Ok(expect.map(o)), "{text}");
     }
-    let none = Stored.resolve(Bounds { stored: None, ..bounds }, 0, Ok::<i64, Infallible>);
+    let none = Stored.resolve(Bounds { stored: None, ..bounds }, 0, |ms| Ok::<_, Infallible>(o(ms)));
     assert_eq!(none, Ok(None));
 }
 
