@@ -6,7 +6,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use leftoff_wire::Offset;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::bad_value::BadValue;
 use super::table::write_csv_field;
@@ -122,22 +122,30 @@ fn write_headers(out: &mut impl Write, headers: &[(&[u8], Option<&[u8]>)]) -> io
 /// `key`, `value`, `headers`; `key_base64` and `value_base64` in place of those that are not UTF-8. `produce
 /// --input json-envelope` reads it back.
 pub fn write_json(out: &mut impl Write, event: &EventView<'_>) -> io::Result<()> {
-    let mut object = Map::new();
-    object.insert("topic".into(), event.topic.into());
-    object.insert("partition".into(), event.partition.into());
-    object.insert("offset".into(), event.offset.get().into());
-    object.insert("timestamp_ms".into(), event.timestamp_ms.into());
-    for (name, bytes) in [("key", event.key), ("value", event.value)] {
-        let (name, value) = match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
-            None => (name.to_string(), Value::Null),
-            Some((_, Ok(text))) => (name.to_string(), text.into()),
-            Some((bytes, Err(_))) => (format!("{name}_base64"), STANDARD.encode(bytes).into()),
-        };
-        object.insert(name, value);
+    out.write_all(b"{\"topic\":")?;
+    serde_json::to_writer(&mut *out, event.topic)?;
+    let EventView { partition, offset, timestamp_ms, .. } = event;
+    write!(out, ",\"partition\":{partition},\"offset\":{offset},\"timestamp_ms\":{timestamp_ms}")?;
+    write_json_bytes(out, "key", event.key)?;
+    write_json_bytes(out, "value", event.value)?;
+    out.write_all(b",\"headers\":[")?;
+    for (number, header) in event.headers.iter().enumerate() {
+        out.write_all(if number > 0 { b"," } else { b"" })?;
+        serde_json::to_writer(&mut *out, &json_header(header))?;
     }
-    object.insert("headers".into(), event.headers.iter().map(json_header).collect());
-    serde_json::to_writer(&mut *out, &object)?;
-    out.write_all(b"\n")
+    out.write_all(b"]}\n")
+}
+
+/// `,"name":"text"`, or `,"name_base64":"…"` where the bytes are no text.
+fn write_json_bytes(out: &mut impl Write, name: &str, bytes: Option<&[u8]>) -> io::Result<()> {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => write!(out, ",\"{name}\":null"),
+        Some((_, Ok(text))) => {
+            write!(out, ",\"{name}\":")?;
+            serde_json::to_writer(out, text).map_err(io::Error::from)
+        }
+        Some((bytes, Err(_))) => write!(out, ",\"{name}_base64\":\"{}\"", STANDARD.encode(bytes)),
+    }
 }
 
 /// `["name", "text"]`; a value that is not UTF-8 is `{"base64": "…"}`.

@@ -5,11 +5,14 @@
 
 pub mod args;
 pub mod bad_value;
+pub mod confirm;
 pub mod event_format;
 pub mod event_line;
 pub mod failure;
 pub mod json_path;
 pub mod nearest;
+pub mod notes;
+pub mod offset_lines;
 pub mod offset_spec;
 pub mod partitioner;
 pub mod place;

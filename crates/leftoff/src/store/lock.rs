@@ -1,8 +1,8 @@
 //! The two locks of a data directory, both `flock(2)`.
 //!
-//! `lock` is the writer's: one at a time, close-on-exec. `handlers/GROUP.lock` is a runner's and is inherited by its
-//! handler process: a runner killed with SIGKILL leaves it held for as long as its handler lives, so that an old handler
-//! never works beside a new one.
+//! `lock` is the writer's: one at a time, close-on-exec. `handlers/GROUP.lock` is a runner's and is inherited
+//! by its handler process: a runner killed with SIGKILL leaves it held for as long as its handler lives, so
+//! that an old handler never works beside a new one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -122,7 +122,8 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// A file name for any group name: what is not a plain character is written as `%xx`, and a long name ends in a checksum.
+/// A file name for any group name: what is not a plain character is written as `%xx`, and a long name ends in
+/// a checksum.
 fn file_name(group: &str) -> String {
     const LONGEST: usize = 200;
     let mut name = String::new();

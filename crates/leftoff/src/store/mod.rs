@@ -1,8 +1,8 @@
 //! A data directory opened for writing: the broker behind a mutex, a clock, and the disk.
 //!
-//! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for everybody
-//! who waits; the others sleep until their answer is there. A caller that wants appends to overlap with the sync submits
-//! on one thread and waits for the [`Ticket`]s on another.
+//! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for
+//! everybody who waits; the others sleep until their answer is there. A caller that wants appends to overlap
+//! with the sync submits on one thread and waits for the [`Ticket`]s on another.
 
 mod lock;
 mod read;
@@ -185,8 +185,8 @@ impl Store {
             self.shared.changed.wait_timeout(inner, wait).expect("no one panics while holding the lock");
     }
 
-    /// Looks at the state under the lock. What it says may not be on disk yet; ask for [`Request::Topics`] and its like
-    /// where that matters.
+    /// Looks at the state under the lock. What it says may not be on disk yet; ask for [`Request::Topics`]
+    /// and its like where that matters.
     pub fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(self.lock().broker().state())
     }
@@ -218,7 +218,8 @@ impl Store {
         }
     }
 
-    /// Reads events of a partition from an offset on, up to about `max_bytes`; the first batch is always whole.
+    /// Reads events of a partition from an offset on, up to about `max_bytes`; the first batch is always
+    /// whole.
     ///
     /// # Errors
     /// [`ReadError`]: out of range, or damaged.
@@ -295,13 +296,15 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().expect("no one panics while holding the lock");
         if let Some(broker) = inner.broker.take() {
-            // Nobody waits for an answer any more, and nothing acknowledged depends on it: the next start checks a tail.
+            // Nobody waits for an answer any more, and nothing acknowledged depends on it: the next start
+            // checks a tail.
             let _nothing_is_lost = broker.close();
         }
     }
 }
 
-/// Stands for a reply that is still to come. Dropped, the reply is not wanted; the request goes through all the same.
+/// Stands for a reply that is still to come. Dropped, the reply is not wanted; the request goes through all
+/// the same.
 #[derive(Debug)]
 pub struct Ticket {
     store: Store,
