@@ -13,17 +13,50 @@
 //! A log never reads a clock and never syncs on its own but where a method says so; the broker collects what is dirty
 //! ([`Log::take_dirty`]), has it synced, and then moves the high watermark ([`Log::publish`]).
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use leftoff_wire::record_batch::{BatchHeader, Batches};
 use leftoff_wire::{Offset, Uuid};
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, OpenHow};
 
+mod append;
+mod epochs;
 mod error;
+mod fetch;
+mod index;
+mod lookup;
+mod reader;
+mod recovery;
+mod repair;
+mod retention;
+mod scan;
+mod segment;
+mod time;
+mod verify;
+mod window;
 
+#[cfg(test)]
+mod tests;
+
+pub use append::{Appended, Dirty, Savepoint};
 pub use error::{Damaged, LogError, MarkDamage};
+pub use fetch::{Fetched, FileRange};
+pub use reader::{BatchReader, ReadBatch};
+pub use recovery::{Settled, TailBatch, TailEnd};
+pub use retention::{RemovedSegment, SegmentInfo};
+pub use verify::{Finding, FindingKind, Verified};
+
+use append::Active;
+use epochs::Epochs;
+use recovery::Tail;
+use segment::{OpenSegment, Segment};
+
+/// How many closed segments of one log stay open; the one opened first goes first.
+const MAX_OPEN_CLOSED_SEGMENTS: usize = 4;
+/// The most bytes in a segment file: positions in Kafka's indexes are 31 bits.
+const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
 
 /// The synced end of a log: everything below is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,111 +106,28 @@ pub struct Log {
     dir: PathBuf,
     topic_id: Uuid,
     config: LogConfig,
-}
-
-/// One whole valid batch above the mark.
-#[derive(Debug)]
-pub struct TailBatch<'a> {
-    /// Its header.
-    pub header: BatchHeader,
-    /// All of it, header included.
-    pub bytes: &'a [u8],
-}
-
-/// What a walk over the tail found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TailEnd {
-    /// The end of the last valid batch, or the mark's end.
-    pub valid_end: Offset,
-    /// Bytes behind it, later segments included.
-    pub torn_bytes: u64,
-}
-
-/// What [`Log::settle_tail`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled {
-    /// Bytes above the mark that were kept, written again and synced.
-    pub kept_bytes: u64,
-    /// Bytes that were cut.
-    pub cut_bytes: u64,
-}
-
-/// What an append did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Appended {
-    /// The offset of the first record.
-    pub base: Offset,
-    /// The offset behind the last record.
-    pub next: Offset,
-    /// Bytes written to the segment.
-    pub bytes: u64,
-    /// Base offset of the segment that was closed to make room, if one was.
-    pub rolled: Option<Offset>,
-}
-
-/// A place to go back to with [`Log::undo_to`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Savepoint {
-    mark: Mark,
-}
-
-/// What a sync must cover so that everything appended so far is on the disk.
-#[derive(Debug, Default)]
-pub struct Dirty {
-    /// Files: segments, and indexes of segments that were closed.
-    pub files: Vec<Arc<dyn DiskFile>>,
-    /// Folders in which files were made.
-    pub dirs: Vec<PathBuf>,
-}
-
-/// Whole batches in a file.
-#[derive(Debug, Clone)]
-pub struct FileRange {
-    /// The segment file; it stays readable when the segment is deleted.
-    pub file: Arc<dyn DiskFile>,
-    /// Where the first batch begins.
-    pub position_bytes: u64,
-    /// How many bytes.
-    pub len_bytes: u64,
-    /// Base offset of the segment.
-    pub segment: Offset,
-    /// Base offset of the first batch; may be below the offset that was asked for.
-    pub base: Offset,
-    /// The offset behind the range.
-    pub next: Offset,
-}
-
-/// What a fetch may send.
-#[derive(Debug, Clone)]
-pub struct Fetched {
-    /// In order; empty at the high watermark.
-    pub ranges: Vec<FileRange>,
-    /// The offset behind the last record that can be read.
-    pub high_watermark: Offset,
-    /// The first offset that can be read.
-    pub log_start: Offset,
-}
-
-/// One segment, for decisions about retention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SegmentInfo {
-    /// Its base offset.
-    pub base: Offset,
-    /// The offset behind its last record: the base of the next segment, or the log's end.
-    pub next: Offset,
-    /// Its size in bytes, without indexes.
-    pub bytes: u64,
-    /// Whether it is the one that is written to.
-    pub active: bool,
-}
-
-/// A segment that is no longer part of the log; its files are still there until [`RemovedSegment::unlink`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovedSegment {
-    /// The partition's folder.
-    pub dir: PathBuf,
-    /// Base offset of the segment.
-    pub base: Offset,
+    access: Access,
+    /// In order and never empty; the last one is the active one.
+    segments: Vec<Segment>,
+    /// The mark up to which may be read; its end is the high watermark.
+    high: Mark,
+    /// The offset of the next record, and its place in the active segment.
+    end: Offset,
+    end_bytes: u64,
+    log_start: Offset,
+    mark_damage: Option<MarkDamage>,
+    tail: Tail,
+    /// The active segment, once something was appended to it.
+    active: Option<Active>,
+    /// Segments that are open for reading.
+    opened: Mutex<VecDeque<Arc<OpenSegment>>>,
+    epochs: OnceLock<Epochs>,
+    /// Files to sync, with the base offset of the segment they belong to.
+    dirty: Vec<(Offset, Arc<dyn DiskFile>)>,
+    /// Whether the active segment is among them.
+    active_is_dirty: bool,
+    dir_is_dirty: bool,
+    latched: bool,
 }
 
 impl Log {
@@ -190,10 +140,20 @@ impl Log {
         topic_id: Uuid,
         config: LogConfig,
     ) -> Result<Log, LogError> {
-        todo!("{disk:?} {dir:?} {topic_id} {config:?}")
+        disk.create_dir(dir).map_err(LogError::io("create", dir))?;
+        let first = segment::create(&**disk, dir, Offset::ZERO)?;
+        let mut files = vec![
+            small_file(&**disk, &dir.join(epochs::CHECKPOINT), &Epochs::default().text())?,
+            small_file(&**disk, &dir.join(METADATA), &metadata_text(topic_id))?,
+        ];
+        files.extend(first.lock().files());
+        files.push(first.log);
+        disk.sync(&files, &[dir.to_owned()]).map_err(LogError::io("sync", dir))?;
+        Log::open(disk, dir, topic_id, config, Mark::START, Offset::ZERO, Access::Writer)
     }
 
-    /// Opens a partition at its mark. Lists the folder and looks at one file's length; opens nothing yet.
+    /// Opens a partition at its mark. Lists the folder and looks at the length of the marked segment and of those
+    /// behind it; opens nothing yet.
     ///
     /// A marked segment that is missing or too short does not fail the opening: see [`Log::mark_damage`].
     pub fn open(
@@ -205,12 +165,40 @@ impl Log {
         log_start: Offset,
         access: Access,
     ) -> Result<Log, LogError> {
-        todo!("{disk:?} {dir:?} {topic_id} {config:?} {mark:?} {log_start} {access:?}")
+        let entries = disk.list(dir).map_err(LogError::io("list", dir))?;
+        let mut bases: Vec<_> = entries.iter().filter_map(|entry| segment::base_of(&entry.name)).collect();
+        let later = bases.split_off(bases.partition_point(|base| *base <= mark.segment_base));
+        if bases.last() != Some(&mark.segment_base) {
+            bases.push(mark.segment_base);
+        }
+        let mut log = Log {
+            disk: disk.clone(),
+            dir: dir.to_owned(),
+            topic_id,
+            config,
+            access,
+            segments: bases.into_iter().map(Segment::new).collect(),
+            high: mark,
+            end: mark.end,
+            end_bytes: mark.position_bytes,
+            log_start,
+            mark_damage: None,
+            tail: Tail::default(),
+            active: None,
+            opened: Mutex::default(),
+            epochs: OnceLock::new(),
+            dirty: Vec::new(),
+            active_is_dirty: false,
+            dir_is_dirty: false,
+            latched: false,
+        };
+        log.measure_tail(later)?;
+        Ok(log)
     }
 
     /// The damage at the mark that was found at opening; appends are refused then.
     pub fn mark_damage(&self) -> Option<MarkDamage> {
-        todo!()
+        self.mark_damage
     }
 
     /// The partition's folder.
@@ -228,65 +216,15 @@ impl Log {
         self.config = config;
     }
 
-    /// Bytes above the mark; 0: there is nothing to recover. Always 0 for a reader.
-    pub fn tail_bytes(&self) -> u64 {
-        todo!()
-    }
-
-    /// Walks the batches above the mark, up to the first that is not valid or does not follow the one before.
-    pub fn read_tail(&self, visit: &mut dyn FnMut(TailBatch<'_>)) -> Result<TailEnd, LogError> {
-        let _ = visit;
-        todo!()
-    }
-
-    /// Ends the log at `end` (the mark's end, or the end of a batch that [`Log::read_tail`] showed), and syncs.
-    ///
-    /// Everything behind is cut. What is kept above the mark is written again in place before it is synced, since
-    /// after a failed sync the page cache can show what the disk lacks. Afterwards `end` is the high watermark.
-    pub fn settle_tail(&mut self, end: Offset) -> Result<Settled, LogError> {
-        todo!("{end}")
-    }
-
-    /// Gives the batches their offsets and writes them.
-    ///
-    /// # Errors
-    /// [`LogError::Write`]: nothing was appended and the log is as before. [`LogError::Latched`]: it takes no more.
-    pub fn append(&mut self, batches: Batches, leader_epoch: i32) -> Result<Appended, LogError> {
-        let _ = (batches, leader_epoch);
-        todo!()
-    }
-
-    /// Closes the active segment if there is anything in it, and returns its base offset.
-    pub fn roll(&mut self) -> Result<Option<Offset>, LogError> {
-        todo!()
-    }
-
-    /// Where the log ends now, to come back to. Good until the next [`Log::take_dirty`].
-    pub fn savepoint(&self) -> Savepoint {
-        todo!()
-    }
-
-    /// Cuts what was appended since the savepoint.
-    ///
-    /// # Errors
-    /// [`LogError::Latched`] if that fails.
-    pub fn undo_to(&mut self, savepoint: Savepoint) -> Result<(), LogError> {
-        todo!("{savepoint:?}")
-    }
-
-    /// What a sync must cover so that [`Log::end_mark`] holds; the list starts anew.
-    pub fn take_dirty(&mut self) -> Dirty {
-        todo!()
-    }
-
     /// The offset that the next record gets.
     pub fn end(&self) -> Offset {
-        todo!()
+        self.end
     }
 
     /// The mark that holds when everything appended so far is synced.
     pub fn end_mark(&self) -> Mark {
-        todo!()
+        let segment_base = self.active_base();
+        Mark { segment_base, end: self.end, position_bytes: self.end_bytes }
     }
 
     /// Moves the high watermark up to a mark that is now synced.
@@ -294,22 +232,25 @@ impl Log {
     /// # Panics
     /// If it would fall, or pass the end.
     pub fn publish(&mut self, mark: Mark) {
-        todo!("{mark:?}")
+        assert!(mark.end >= self.high.end, "the high watermark never falls");
+        assert!(mark.segment_base >= self.high.segment_base, "marks move on through the segments");
+        assert!(mark.end <= self.end, "what is synced was appended");
+        self.high = mark;
     }
 
     /// The offset behind the last record that may be read: the synced end.
     pub fn high_watermark(&self) -> Offset {
-        todo!()
+        self.high.end
+    }
+
+    /// The mark whose end is the high watermark.
+    pub fn high_mark(&self) -> Mark {
+        self.high
     }
 
     /// The first offset that may be read; it can lie within a batch.
     pub fn log_start(&self) -> Offset {
-        todo!()
-    }
-
-    /// Bytes of all segments, without indexes.
-    pub fn bytes(&self) -> Result<u64, LogError> {
-        todo!()
+        self.log_start
     }
 
     /// Moves the log start up. Lower values are ignored.
@@ -317,158 +258,36 @@ impl Log {
     /// # Panics
     /// Above the high watermark.
     pub fn advance_log_start(&mut self, offset: Offset) {
-        todo!("{offset}")
+        assert!(offset <= self.high.end, "only what may be read can be deleted");
+        self.log_start = self.log_start.max(offset);
     }
 
-    /// Where the batches from the one that contains `offset` on lie, up to about `max_bytes`.
-    ///
-    /// The first batch is whole whatever its size (KIP-74); nothing is above the high watermark. At the high
-    /// watermark the answer is empty.
-    ///
-    /// # Errors
-    /// [`LogError::OutOfRange`]; [`LogError::Damaged`] where `offset` lies in damage that shows without a checksum.
-    pub fn fetch(&self, offset: Offset, max_bytes: u64) -> Result<Fetched, LogError> {
-        todo!("{offset} {max_bytes}")
+    fn active_base(&self) -> Offset {
+        self.segments.last().expect("a log has an active segment").base
     }
 
-    /// The first offset whose timestamp is at or after `timestamp_ms`, and that timestamp.
-    pub fn offset_for_time(&self, timestamp_ms: i64) -> Result<Option<(Offset, i64)>, LogError> {
-        todo!("{timestamp_ms}")
+    fn opened(&self) -> MutexGuard<'_, VecDeque<Arc<OpenSegment>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The record with the greatest timestamp, the first of them: its offset and timestamp (KIP-734).
-    pub fn max_timestamp(&self) -> Result<Option<(Offset, i64)>, LogError> {
-        todo!()
-    }
-
-    /// The segments, in order.
-    pub fn segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
-        todo!()
-    }
-
-    /// Takes the closed segments that lie wholly below the log start out of the log.
-    ///
-    /// Their files are unlinked later, after the marks file was synced. Readers that have one open can go on.
-    pub fn take_removable(&mut self) -> Vec<RemovedSegment> {
-        todo!()
-    }
-
-    /// Writes the index entries that wait to their files: a clean stop.
-    pub fn close(&mut self) -> Result<(), LogError> {
-        todo!()
-    }
-
-    /// Looks at every byte below the high watermark, and at the indexes, and tells what is wrong.
-    pub fn verify(&self, visit: &mut dyn FnMut(Finding)) -> Result<Verified, LogError> {
-        let _ = visit;
-        todo!()
-    }
-
-    /// Takes what a finding is about out of the way: damaged bytes are copied to a file in `aside_dir`, synced, and
-    /// the segment is rewritten without them, so that readers see a gap. Offsets stay. Wrong indexes are made anew.
-    ///
-    /// `None`: there is nothing to be done about this kind of finding.
-    ///
-    /// # Errors
-    /// [`LogError::NotClosed`] for the segment in which the mark lies: [`Log::roll`], sync and [`Log::publish`], and
-    /// save the mark, before.
-    pub fn set_aside(&mut self, finding: &Finding, aside_dir: &Path) -> Result<Option<PathBuf>, LogError> {
-        todo!("{finding:?} {aside_dir:?}")
-    }
-
-    /// Reads checked batches one by one, from the one that contains `from`, up to the high watermark.
-    pub fn read_batches(&self, from: Offset) -> BatchReader<'_> {
-        let _ = from;
-        todo!()
+    /// Forgets what is open of the segments from this one on.
+    fn drop_opened(&mut self, from: Offset) {
+        self.opened().retain(|segment| segment.base < from);
+        if self.active.as_ref().is_some_and(|active| active.segment.base >= from) {
+            self.active = None;
+        }
     }
 }
 
-/// What [`Log::verify`] looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verified {
-    /// Segments.
-    pub segments: u64,
-    /// Good batches.
-    pub batches: u64,
-    /// Bytes of segments, good or not.
-    pub bytes: u64,
-    /// How many findings were reported.
-    pub findings: u64,
+/// The file with the topic's id, in Kafka's text format.
+const METADATA: &str = "partition.metadata";
+
+fn metadata_text(topic_id: Uuid) -> String {
+    format!("version: 0\ntopic_id: {topic_id}\n")
 }
 
-/// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What it is.
-    pub kind: FindingKind,
-    /// Base offset of the segment.
-    pub segment: Offset,
-    /// Where in the file (the segment's or the index's) it begins.
-    pub position_bytes: u64,
-    /// How many bytes it takes.
-    pub len_bytes: u64,
-    /// The first offset it is about.
-    pub from: Offset,
-    /// The offset behind the last one it is about.
-    pub to: Offset,
-}
-
-/// The kinds of [`Finding`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FindingKind {
-    /// Bytes of the segment that are no valid batch.
-    Damage,
-    /// The segment ends before the offset, or the mark, up to which it was synced.
-    Short,
-    /// Offsets that no batch holds.
-    Hole,
-    /// A batch with a lower leader epoch than one before it.
-    EpochFell,
-    /// The offset index is missing or has an entry that names no batch.
-    OffsetIndex,
-    /// The time index is missing or has an entry that names no batch.
-    TimeIndex,
-}
-
-impl RemovedSegment {
-    /// Removes the segment's files. The folder is for the caller to sync.
-    pub fn unlink(&self, disk: &Arc<dyn Disk>) -> Result<(), LogError> {
-        todo!("{disk:?}")
-    }
-}
-
-/// Reads a log batch by batch, each checked, with the memory of one batch. Damage is reported and passed.
-#[derive(Debug)]
-pub struct BatchReader<'a> {
-    log: &'a Log,
-}
-
-/// One step of a [`BatchReader`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadBatch {
-    /// A whole batch whose checksum holds.
-    Batch {
-        /// Its header.
-        header: BatchHeader,
-        /// All of it, header included.
-        bytes: Vec<u8>,
-    },
-    /// Records that are lost; the next step is the batch at `to`.
-    Damaged(Damaged),
-    /// No batch holds the offsets from `from` to `to`: a repair took them out, or a file was cut.
-    Gap {
-        /// The first offset that is not there.
-        from: Offset,
-        /// The next offset that is there, or the high watermark.
-        to: Offset,
-    },
-}
-
-impl Iterator for BatchReader<'_> {
-    type Item = Result<ReadBatch, LogError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let _ = self.log;
-        todo!()
-    }
+fn small_file(disk: &dyn Disk, path: &Path, text: &str) -> Result<Arc<dyn DiskFile>, LogError> {
+    let file = disk.open(path, OpenHow::CreateNew).map_err(LogError::io("create", path))?;
+    file.write_all_at(text.as_bytes(), 0).map_err(LogError::io("write", path))?;
+    Ok(file)
 }
