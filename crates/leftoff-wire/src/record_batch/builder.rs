@@ -5,6 +5,9 @@ use super::{checksum, compression_fault};
 use crate::primitives::{Writer, varint_bytes_size, varint_size, varlong_size};
 use crate::{Compression, Offset};
 
+/// The most room that is made for a batch because the one before needed it.
+const MAX_RESERVE_BYTES: usize = 1024 * 1024;
+
 /// Builds one batch after the other. What the setters set stays for the next one; the records do not.
 ///
 /// Without compression, the buffer that the records are encoded into becomes the batch: nothing is copied, nothing is
@@ -158,7 +161,7 @@ impl BatchBuilder {
         let with_horizon = self.attributes.has_delete_horizon();
         self.base_timestamp = if with_horizon { self.delete_horizon_ms } else { first_timestamp_ms };
         self.max_timestamp = first_timestamp_ms;
-        self.buffer.reserve(self.last_bytes.max(HEADER_BYTES));
+        self.buffer.reserve(self.last_bytes.clamp(HEADER_BYTES, MAX_RESERVE_BYTES));
         self.buffer.resize(HEADER_BYTES, 0);
     }
 

@@ -13,8 +13,8 @@
 //! Three steps of trust: [`BatchHeader::parse`] checks that the header can be; [`Batch::parse`] that the batch is whole and
 //! as its checksum says; [`Batch::validate_records`] that its records are what the header claims.
 
-use crate::Compression;
 use crate::compression::CompressionError;
+use crate::{Compression, crc32c};
 
 mod batches;
 mod builder;
@@ -109,7 +109,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 MiB, as many times Kafka's default `max.message.bytes`.
+    /// 64 MiB, some sixty times Kafka's default `max.message.bytes`.
     fn default() -> Limits {
         Limits { max_decompressed_bytes: 64 * 1024 * 1024 }
     }

@@ -260,6 +260,12 @@ fn without_compression_the_buffer_becomes_the_batch() {
     builder.push(0, None, Some(b"small"), &[]);
     let second = builder.build().unwrap();
     assert!(second.capacity() >= first.len());
+
+    // But one large batch does not make all later ones as large.
+    builder.push(0, None, Some(&vec![0; 5 << 20]), &[]);
+    builder.build().unwrap();
+    builder.push(0, None, Some(b"small"), &[]);
+    assert!(builder.build().unwrap().capacity() <= 1 << 20);
 }
 
 #[test]
