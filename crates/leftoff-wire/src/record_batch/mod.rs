@@ -116,7 +116,7 @@ impl Default for Limits {
 }
 
 fn checksum(batch: &[u8]) -> u32 {
-    crate::crc32c(&batch[CRC_FROM..])
+    crc32c(&batch[CRC_FROM..])
 }
 
 fn compression_fault(error: CompressionError) -> BatchError {
