@@ -300,6 +300,9 @@ impl Broker {
             AfterSync::AdvanceLogStart(partition, offset) => {
                 if let Some(log) = self.state.logs.get_mut(&partition) {
                     log.advance_log_start(offset);
+                    if partition == OFFSETS_LOG {
+                        self.state.coordinator.trimmed(offset);
+                    }
                     let removed = log.take_removable();
                     if !removed.is_empty() {
                         self.rounds.after.push(AfterSync::Unlink(removed));

@@ -1,0 +1,230 @@
+//! The consumer runtime's source over a data directory in this process.
+//!
+//! The runner is a member of its group like any other, one generation higher at each start; the directory's lock proves
+//! that earlier ones are dead, and a commit of theirs would be refused.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use leftoff_consumer::source::{
+    Event, GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
+};
+use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Reply, Request};
+use leftoff_engine::coordinator::{Commit, CommitError, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why};
+use leftoff_engine::log::LogError;
+use leftoff_wire::Offset;
+
+use crate::store::{ReadError, Store, StoreError, random_id};
+
+/// One read asks for about so much.
+const READ_BYTES: u64 = 1024 * 1024;
+/// The embedded runner has the directory to itself, so one assignment lasts for the whole run.
+const OWNERSHIP: u64 = 1;
+
+/// Reads the partitions of some topics for a group.
+#[derive(Debug)]
+pub struct StoreSource {
+    store: Store,
+    group: String,
+    who: Who,
+    held: Ownership,
+    ready: VecDeque<SourceEvent>,
+    partitions: BTreeMap<SourceId, Reading>,
+    /// The partition that is looked at first in the next poll: each gets its turn.
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Reading {
+    topic: String,
+    /// `None` until the runner has said where to start.
+    position: Option<Offset>,
+    /// The high watermark at which the end was told.
+    told_end: Option<Offset>,
+}
+
+impl StoreSource {
+    /// Joins the group and takes all partitions of the topics.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for an unknown topic or a bad group name.
+    pub fn join(store: &Store, group: &str, topics: &[String], client_id: &str) -> Result<StoreSource, StoreError> {
+        let member = format!("{client_id}-{}", random_id());
+        let software = concat!("leftoff/", env!("CARGO_PKG_VERSION"));
+        let who = Who::new(&member, client_id, &format!("pid-{}", std::process::id()), software);
+        let mut ready = VecDeque::new();
+        let mut partitions = BTreeMap::new();
+        for name in topics {
+            let topic = store.topic(name).ok_or_else(|| Refusal::UnknownTopic(name.clone()))?;
+            for number in 0..topic.partitions {
+                let id = SourceId { topic_id: topic.topic_id, partition: number };
+                partitions.insert(id, Reading { topic: name.clone(), position: None, told_end: None });
+            }
+        }
+        let held = match store.request(Request::Join { group: group.to_owned(), who: who.clone() })? {
+            Reply::Joined(held) => held,
+            other => unreachable!("a join is answered with an ownership, not {other:?}"),
+        };
+        for (id, reading) in &partitions {
+            ready.push_back(assigned(store, group, *id, &reading.topic));
+        }
+        Ok(StoreSource { store: store.clone(), group: group.to_owned(), who, held, ready, partitions, turn: 0 })
+    }
+
+    /// Gives the group back: a clean stop.
+    ///
+    /// # Errors
+    /// [`StoreError`] when storage failed; the next join ends this membership anyway.
+    pub fn leave(self) -> Result<(), StoreError> {
+        self.store.request(Request::Leave { group: self.group, ownership: self.held })?;
+        Ok(())
+    }
+
+    /// The next events of one partition, its end, or a gap; `None` if there is nothing new to say.
+    fn read(&mut self, id: SourceId) -> Result<Option<SourceEvent>, SourceError> {
+        let partition = PartitionId { topic_id: id.topic_id, partition: id.partition };
+        let reading = self.partitions.get_mut(&id).expect("ids come from this map");
+        let Some(position) = reading.position else { return Ok(None) };
+        let bounds = self.store.with_state(|state| {
+            state.log(&partition).map(|log| (log.log_start(), log.high_watermark()))
+        });
+        let Some((log_start, end)) = bounds else {
+            return Ok(Some(SourceEvent::Lost { id, ownership: OWNERSHIP }));
+        };
+        if position < log_start {
+            let reason = GapReason::Deleted;
+            return Ok(Some(SourceEvent::Gap { id, ownership: OWNERSHIP, from: position, to: log_start, reason }));
+        }
+        if position >= end {
+            let news = reading.told_end != Some(end);
+            reading.told_end = Some(end);
+            return Ok(news.then_some(SourceEvent::End { id, ownership: OWNERSHIP, end }));
+        }
+        match self.store.read(&partition, position, READ_BYTES) {
+            Ok(chunk) => {
+                reading.position = Some(chunk.next);
+                let events = chunk.events.into_iter().map(event).collect();
+                let (next, end) = (chunk.next, chunk.high_watermark);
+                Ok(Some(SourceEvent::Batch { id, ownership: OWNERSHIP, events, next, end }))
+            }
+            Err(error) => match damage(&error) {
+                Some((from, to)) => {
+                    let reason = GapReason::Damaged(error.to_string());
+                    Ok(Some(SourceEvent::Gap { id, ownership: OWNERSHIP, from: from.max(position), to, reason }))
+                }
+                None => Err(SourceError::Storage(error.to_string())),
+            },
+        }
+    }
+}
+
+impl Source for StoreSource {
+    fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError> {
+        if let Some(event) = self.ready.pop_front() {
+            return Ok(event);
+        }
+        let ids: Vec<SourceId> = self.partitions.keys().copied().collect();
+        for waited in [false, true] {
+            for step in 0..ids.len() {
+                let at = (self.turn + step) % ids.len();
+                if let Some(event) = self.read(ids[at])? {
+                    self.turn = at + 1;
+                    return Ok(event);
+                }
+            }
+            if !waited {
+                self.store.tick();
+                self.store.wait_for_change(wait);
+            }
+        }
+        Ok(SourceEvent::Idle)
+    }
+
+    fn seek(&mut self, id: SourceId, to: Offset) -> Result<(), SourceError> {
+        let reading = self.partitions.get_mut(&id).ok_or(SourceError::Ended(id))?;
+        reading.position = Some(to);
+        reading.told_end = None;
+        Ok(())
+    }
+
+    fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
+        // A decision is another kind of record than a plain move, with its reason; each kind is one commit.
+        let (decided, plain): (Vec<&Save>, Vec<&Save>) = saves.iter().partition(|save| save.decision.is_some());
+        if !plain.is_empty() {
+            self.commit(&plain, Why::Commit, None)?;
+        }
+        for save in decided {
+            let note = save.decision.as_ref().map(ToString::to_string);
+            self.commit(&[save], Why::Reset, note)?;
+        }
+        Ok(())
+    }
+}
+
+impl StoreSource {
+    fn commit(&mut self, saves: &[&Save], why: Why, note: Option<String>) -> Result<(), SourceError> {
+        let mut offsets = Vec::with_capacity(saves.len());
+        for save in saves {
+            let reading = self.partitions.get(&save.id).ok_or(SourceError::Ended(save.id))?;
+            let (topic, partition) = (reading.topic.clone(), save.id.partition);
+            offsets.push(OffsetToCommit {
+                key: PartitionKey { topic, topic_id: save.id.topic_id, partition },
+                committed: save.committed,
+                leader_epoch: Some(save.leader_epoch).filter(|epoch| *epoch >= 0),
+                metadata: save.metadata.clone(),
+            });
+        }
+        let commit = Commit {
+            group: self.group.clone(),
+            fence: Some(self.held.clone()),
+            offsets,
+            who: self.who.clone(),
+            why,
+            note,
+            strict: true,
+        };
+        let set = CommitSet { appends: Vec::new(), position: Position::Group(commit) };
+        match self.store.request(Request::CommitSet(set)) {
+            Ok(_) => Ok(()),
+            Err(StoreError::Refused(Refusal::Commit(CommitError::Group(GroupError::FencedGeneration { .. })))) => {
+                Err(SourceError::Ended(saves[0].id))
+            }
+            Err(StoreError::Refused(refusal @ (Refusal::Commit(_) | Refusal::Group(_)))) => {
+                Err(SourceError::Refused(refusal.to_string()))
+            }
+            Err(error) => Err(SourceError::Storage(error.to_string())),
+        }
+    }
+}
+
+fn assigned(store: &Store, group: &str, id: SourceId, topic: &str) -> SourceEvent {
+    let key = PartitionKey { topic: topic.to_owned(), topic_id: id.topic_id, partition: id.partition };
+    store.with_state(|state| {
+        let bounds = state.bounds(&key).expect("the partition was found a moment ago, and nobody else deletes");
+        let committed = state.coordinator().entry(group, &key).map(|entry| entry.committed);
+        SourceEvent::Assigned {
+            topic: topic.to_owned(),
+            id,
+            ownership: OWNERSHIP,
+            committed,
+            log_start: bounds.log_start,
+            end: bounds.end,
+        }
+    })
+}
+
+fn event(event: crate::store::Event) -> Event {
+    let crate::store::Event { offset, timestamp_ms, key, value, headers, leader_epoch } = event;
+    Event { offset, timestamp_ms, key, value, headers, leader_epoch }
+}
+
+/// The offsets that damage has taken, if it is damage.
+fn damage(error: &StoreError) -> Option<(Offset, Offset)> {
+    match error {
+        StoreError::Read(ReadError::Damaged { from, to, .. }) => Some((*from, *to)),
+        StoreError::Log(LogError::Damaged { damaged, .. }) | StoreError::Read(ReadError::Log(LogError::Damaged { damaged, .. })) => {
+            Some((damaged.from, damaged.to))
+        }
+        _ => None,
+    }
+}
