@@ -17,8 +17,10 @@ pub mod offset_spec;
 pub mod partitioner;
 pub mod place;
 pub mod progress;
+pub mod session;
 pub mod table;
 pub mod time;
+pub mod verbs;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
