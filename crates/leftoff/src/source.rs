@@ -4,6 +4,8 @@
 //! that earlier ones are dead, and a commit of theirs would be refused.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leftoff_consumer::source::{
@@ -30,6 +32,7 @@ pub struct StoreSource {
     held: Ownership,
     ready: VecDeque<SourceEvent>,
     partitions: BTreeMap<SourceId, Reading>,
+    stop: Arc<AtomicBool>,
     /// The partition that is looked at first in the next poll: each gets its turn.
     turn: usize,
 }
@@ -44,11 +47,17 @@ struct Reading {
 }
 
 impl StoreSource {
-    /// Joins the group and takes all partitions of the topics.
+    /// Joins the group and takes all partitions of the topics. `stop` is the runner's: it ends waiting for the directory.
     ///
     /// # Errors
     /// [`StoreError::Refused`] for an unknown topic or a bad group name.
-    pub fn join(store: &Store, group: &str, topics: &[String], client_id: &str) -> Result<StoreSource, StoreError> {
+    pub fn join(
+        store: &Store,
+        group: &str,
+        topics: &[String],
+        client_id: &str,
+        stop: Arc<AtomicBool>,
+    ) -> Result<StoreSource, StoreError> {
         let member = format!("{client_id}-{}", random_id());
         let software = concat!("leftoff/", env!("CARGO_PKG_VERSION"));
         let who = Who::new(&member, client_id, &format!("pid-{}", std::process::id()), software);
@@ -68,7 +77,7 @@ impl StoreSource {
         for (id, reading) in &partitions {
             ready.push_back(assigned(store, group, *id, &reading.topic));
         }
-        Ok(StoreSource { store: store.clone(), group: group.to_owned(), who, held, ready, partitions, turn: 0 })
+        Ok(StoreSource { store: store.clone(), group: group.to_owned(), who, held, ready, partitions, stop, turn: 0 })
     }
 
     /// Gives the group back: a clean stop.
@@ -123,6 +132,8 @@ impl Source for StoreSource {
         if let Some(event) = self.ready.pop_front() {
             return Ok(event);
         }
+        // Nothing of ours is in flight here. The membership outlasts the pause: the group's handler lock keeps others out.
+        self.store.give_way(&self.stop).map_err(|error| SourceError::Storage(error.to_string()))?;
         let ids: Vec<SourceId> = self.partitions.keys().copied().collect();
         for waited in [false, true] {
             for step in 0..ids.len() {

@@ -15,13 +15,16 @@ use super::args::Global;
 use super::failure::Failure;
 use super::nearest::did_you_mean;
 
+/// How long a verb waits for another writer by default: `run` and `produce` give way within a moment.
+pub const WAIT_FOR_LOCK: Duration = Duration::from_secs(5);
+
 /// Opens the directory as its writer, making it if there is none. Says on stderr what the start found.
 ///
 /// # Errors
 /// Exit 3 if another process writes it, 4 if it is somebody else's, 5 if it is damaged.
 pub fn open_writer(global: &Global, verb: &str) -> Result<Store, Failure> {
     warn_of_filesystem(global);
-    let wait_for_lock = global.timeout.unwrap_or(Duration::ZERO);
+    let wait_for_lock = global.timeout.unwrap_or(WAIT_FOR_LOCK);
     let options = OpenOptions { verb: verb.to_owned(), wait_for_lock, ..OpenOptions::default() };
     let store = Store::open(&global.data, &options).map_err(|error| from_store(&global.data, error))?;
     let recovered = store.recovered();

@@ -1,8 +1,9 @@
 //! The two locks of a data directory, both `flock(2)`.
 //!
-//! `lock` is the writer's: one at a time, close-on-exec. `handlers/GROUP.lock` is a runner's and is inherited
-//! by its handler process: a runner killed with SIGKILL leaves it held for as long as its handler lives, so
-//! that an old handler never works beside a new one.
+//! `lock` is the writer's: one at a time, close-on-exec. Whoever waits for it holds `lock.wait` (shared), which a writer that
+//! can pause looks at, to give way. `handlers/GROUP.lock` is a runner's and is inherited by its
+//! handler process: a runner killed with SIGKILL leaves it held for as long as its handler lives, so that an old handler
+//! never works beside a new one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -50,7 +51,34 @@ impl DirectoryLock {
     /// # Errors
     /// [`LockError::Held`] with the holder's pid and verb.
     pub fn take(root: &Path, verb: &str, wait: Duration) -> Result<DirectoryLock, LockError> {
-        Ok(DirectoryLock { _file: take(&root.join("lock"), verb, wait)? })
+        let path = root.join("lock");
+        match take(&path, verb, Duration::ZERO) {
+            Err(LockError::Held { .. }) if !wait.is_zero() => {
+                let _waiting = Waiting::announce(root)?;
+                Ok(DirectoryLock { _file: take(&path, verb, wait)? })
+            }
+            taken => Ok(DirectoryLock { _file: taken? }),
+        }
+    }
+
+    /// Whether another process waits for the lock.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn is_wanted(root: &Path) -> Result<bool, LockError> {
+        let path = root.join("lock.wait");
+        let file = open(&path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(LockError::Io { path, source: error.into() }),
+        }
+    }
+
+    /// Gives the lock to whoever waits: released, and left alone for long enough that a waiting process takes it.
+    pub fn give_way(self) {
+        drop(self);
+        std::thread::sleep(3 * LOOK_AGAIN);
     }
 
     /// Who has the directory's lock now, if anybody.
@@ -64,6 +92,23 @@ impl DirectoryLock {
             Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Says that this process waits for a directory's lock, for as long as it lives.
+#[derive(Debug)]
+struct Waiting {
+    _file: File,
+}
+
+impl Waiting {
+    fn announce(root: &Path) -> Result<Waiting, LockError> {
+        let path = root.join("lock.wait");
+        let file = open(&path)?;
+        // Whoever looks whether somebody waits holds it for a moment only.
+        flock(&file, FlockOperation::LockShared)
+            .map_err(|error| LockError::Io { path, source: error.into() })?;
+        Ok(Waiting { _file: file })
     }
 }
 
@@ -95,8 +140,7 @@ impl HandlerLock {
 
 fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
     let io = |source| LockError::Io { path: path.to_owned(), source };
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+    let mut file = open(path)?;
     let deadline = Instant::now() + wait;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -122,8 +166,13 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// A file name for any group name: what is not a plain character is written as `%xx`, and a long name ends in
-/// a checksum.
+fn open(path: &Path) -> Result<File, LockError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).map_err(|source| LockError::Io { path: path.to_owned(), source })
+}
+
+/// A file name for any group name: what is not a plain character is written as `%xx`, and a long name ends in a checksum.
 fn file_name(group: &str) -> String {
     const LONGEST: usize = 200;
     let mut name = String::new();

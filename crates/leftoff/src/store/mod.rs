@@ -1,20 +1,21 @@
 //! A data directory opened for writing: the broker behind a mutex, a clock, and the disk.
 //!
-//! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for
-//! everybody who waits; the others sleep until their answer is there. A caller that wants appends to overlap
-//! with the sync submits on one thread and waits for the [`Ticket`]s on another.
+//! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for everybody
+//! who waits; the others sleep until their answer is there. A caller that wants appends to overlap with the sync submits
+//! on one thread and waits for the [`Ticket`]s on another.
 
 mod lock;
 mod read;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leftoff_engine::broker::{
-    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request,
-    RequestId, State, SyncJob, Topic,
+    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request, RequestId, State,
+    SyncJob, Topic,
 };
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::os::{OsDisk, SyncScope};
@@ -24,6 +25,11 @@ use leftoff_wire::Uuid;
 
 pub use lock::{DirectoryLock, HandlerLock, LockError};
 pub use read::{Chunk, Event, ReadError, events_in};
+
+/// A writer keeps a directory for at least so long before it gives way: opening it costs a millisecond or two.
+const LEAST_TURN: Duration = Duration::from_millis(50);
+/// How often a writer that gave way looks whether it is asked to stop.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(100);
 
 /// How a directory is opened.
 #[derive(Debug, Clone)]
@@ -86,19 +92,22 @@ struct Shared {
     disk: Arc<dyn Disk>,
     inner: Mutex<Inner>,
     changed: Condvar,
-    _lock: DirectoryLock,
+    verb: String,
 }
 
 #[derive(Debug)]
 struct Inner {
     /// Taken out by [`Store::close`] and when the last clone is dropped.
     broker: Option<Broker>,
+    /// Held for as long as there is a broker.
+    lock: Option<DirectoryLock>,
     replies: HashMap<RequestId, Reply>,
     /// Requests whose tickets were dropped: their replies are thrown away.
     abandoned: HashSet<RequestId>,
     /// A sync that nobody does yet.
     job: Option<SyncJob>,
     next_id: u64,
+    held_since: Instant,
 }
 
 impl Store {
@@ -116,6 +125,8 @@ impl Store {
         let broker = Broker::open(disk.clone(), now(), random_id(), BrokerConfig::default())?;
         let inner = Inner {
             broker: Some(broker),
+            lock: Some(lock),
+            held_since: Instant::now(),
             replies: HashMap::new(),
             abandoned: HashSet::new(),
             job: None,
@@ -126,7 +137,7 @@ impl Store {
             disk,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
-            _lock: lock,
+            verb: options.verb.clone(),
         };
         Ok(Store { shared: Arc::new(shared) })
     }
@@ -185,8 +196,8 @@ impl Store {
             self.shared.changed.wait_timeout(inner, wait).expect("no one panics while holding the lock");
     }
 
-    /// Looks at the state under the lock. What it says may not be on disk yet; ask for [`Request::Topics`]
-    /// and its like where that matters.
+    /// Looks at the state under the lock. What it says may not be on disk yet; ask for [`Request::Topics`] and its like
+    /// where that matters.
     pub fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(self.lock().broker().state())
     }
@@ -218,8 +229,7 @@ impl Store {
         }
     }
 
-    /// Reads events of a partition from an offset on, up to about `max_bytes`; the first batch is always
-    /// whole.
+    /// Reads events of a partition from an offset on, up to about `max_bytes`; the first batch is always whole.
     ///
     /// # Errors
     /// [`ReadError`]: out of range, or damaged.
@@ -237,6 +247,44 @@ impl Store {
         Ok(events_in(&fetched, from)?)
     }
 
+    /// Lets another process write, if one waits and this one has had its turn: closes the directory, gives the lock away,
+    /// and opens it again when it is free. A long-running verb calls this between two steps, with no ticket open; so
+    /// `run` and `produce` work side by side on one directory. Returns whether it gave way.
+    ///
+    /// `stop` ends the waiting; the store is then closed, and this returns [`StoreError::Lock`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn give_way(&self, stop: &AtomicBool) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        if inner.held_since.elapsed() < LEAST_TURN || !DirectoryLock::is_wanted(&self.shared.root)? {
+            return Ok(false);
+        }
+        while inner.job.is_some() {
+            inner = self.do_sync(inner);
+        }
+        if let Some(broker) = inner.broker.take() {
+            broker.close()?;
+        }
+        if let Some(lock) = inner.lock.take() {
+            lock.give_way();
+        }
+        loop {
+            match DirectoryLock::take(&self.shared.root, &self.shared.verb, LOOK_FOR_STOP) {
+                Ok(lock) => {
+                    inner.lock = Some(lock);
+                    break;
+                }
+                Err(error) if stop.load(Ordering::SeqCst) => return Err(error.into()),
+                Err(LockError::Held { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        inner.broker = Some(Broker::open(self.shared.disk.clone(), now(), random_id(), BrokerConfig::default())?);
+        inner.held_since = Instant::now();
+        Ok(true)
+    }
+
     /// A clean stop: the next start has nothing to check. Other clones must not be used any more.
     ///
     /// # Errors
@@ -246,10 +294,9 @@ impl Store {
         while inner.job.is_some() {
             inner = self.do_sync(inner);
         }
-        match inner.broker.take() {
-            Some(broker) => Ok(broker.close()?),
-            None => Ok(()),
-        }
+        let closed = inner.broker.take().map_or(Ok(()), Broker::close);
+        inner.lock = None;
+        Ok(closed?)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -296,15 +343,13 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().expect("no one panics while holding the lock");
         if let Some(broker) = inner.broker.take() {
-            // Nobody waits for an answer any more, and nothing acknowledged depends on it: the next start
-            // checks a tail.
+            // Nobody waits for an answer any more, and nothing acknowledged depends on it: the next start checks a tail.
             let _nothing_is_lost = broker.close();
         }
     }
 }
 
-/// Stands for a reply that is still to come. Dropped, the reply is not wanted; the request goes through all
-/// the same.
+/// Stands for a reply that is still to come. Dropped, the reply is not wanted; the request goes through all the same.
 #[derive(Debug)]
 pub struct Ticket {
     store: Store,
@@ -359,8 +404,7 @@ pub fn now() -> Timestamp {
 /// A fresh random id (version 4), never one of Kafka's reserved ones.
 pub fn random_id() -> Uuid {
     let mut bytes = [0u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .expect("Linux has random bytes");
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).expect("Linux has random bytes");
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     // Kafka avoids ids whose text begins with a dash, which command lines take for a flag.
