@@ -12,7 +12,9 @@ use leftoff_consumer::source::{
     Event, GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
 };
 use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Reply, Request};
-use leftoff_engine::coordinator::{Commit, CommitError, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why};
+use leftoff_engine::coordinator::{
+    Commit, CommitError, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why,
+};
 use leftoff_engine::log::LogError;
 use leftoff_wire::Offset;
 
@@ -77,7 +79,16 @@ impl StoreSource {
         for (id, reading) in &partitions {
             ready.push_back(assigned(store, group, *id, &reading.topic));
         }
-        Ok(StoreSource { store: store.clone(), group: group.to_owned(), who, held, ready, partitions, stop, turn: 0 })
+        Ok(StoreSource {
+            store: store.clone(),
+            group: group.to_owned(),
+            who,
+            held,
+            ready,
+            partitions,
+            stop,
+            turn: 0,
+        })
     }
 
     /// Gives the group back: a clean stop.
@@ -94,15 +105,21 @@ impl StoreSource {
         let partition = PartitionId { topic_id: id.topic_id, partition: id.partition };
         let reading = self.partitions.get_mut(&id).expect("ids come from this map");
         let Some(position) = reading.position else { return Ok(None) };
-        let bounds = self.store.with_state(|state| {
-            state.log(&partition).map(|log| (log.log_start(), log.high_watermark()))
-        });
+        let bounds = self
+            .store
+            .with_state(|state| state.log(&partition).map(|log| (log.log_start(), log.high_watermark())));
         let Some((log_start, end)) = bounds else {
             return Ok(Some(SourceEvent::Lost { id, ownership: OWNERSHIP }));
         };
         if position < log_start {
             let reason = GapReason::Deleted;
-            return Ok(Some(SourceEvent::Gap { id, ownership: OWNERSHIP, from: position, to: log_start, reason }));
+            return Ok(Some(SourceEvent::Gap {
+                id,
+                ownership: OWNERSHIP,
+                from: position,
+                to: log_start,
+                reason,
+            }));
         }
         if position >= end {
             let news = reading.told_end != Some(end);
@@ -119,7 +136,13 @@ impl StoreSource {
             Err(error) => match damage(&error) {
                 Some((from, to)) => {
                     let reason = GapReason::Damaged(error.to_string());
-                    Ok(Some(SourceEvent::Gap { id, ownership: OWNERSHIP, from: from.max(position), to, reason }))
+                    Ok(Some(SourceEvent::Gap {
+                        id,
+                        ownership: OWNERSHIP,
+                        from: from.max(position),
+                        to,
+                        reason,
+                    }))
                 }
                 None => Err(SourceError::Storage(error.to_string())),
             },
@@ -160,7 +183,8 @@ impl Source for StoreSource {
 
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
         // A decision is another kind of record than a plain move, with its reason; each kind is one commit.
-        let (decided, plain): (Vec<&Save>, Vec<&Save>) = saves.iter().partition(|save| save.decision.is_some());
+        let (decided, plain): (Vec<&Save>, Vec<&Save>) =
+            saves.iter().partition(|save| save.decision.is_some());
         if !plain.is_empty() {
             self.commit(&plain, Why::Commit, None)?;
         }
@@ -197,9 +221,9 @@ impl StoreSource {
         let set = CommitSet { appends: Vec::new(), position: Position::Group(commit) };
         match self.store.request(Request::CommitSet(set)) {
             Ok(_) => Ok(()),
-            Err(StoreError::Refused(Refusal::Commit(CommitError::Group(GroupError::FencedGeneration { .. })))) => {
-                Err(SourceError::Ended(saves[0].id))
-            }
+            Err(StoreError::Refused(Refusal::Commit(CommitError::Group(GroupError::FencedGeneration {
+                ..
+            })))) => Err(SourceError::Ended(saves[0].id)),
             Err(StoreError::Refused(refusal @ (Refusal::Commit(_) | Refusal::Group(_)))) => {
                 Err(SourceError::Refused(refusal.to_string()))
             }
@@ -211,7 +235,8 @@ impl StoreSource {
 fn assigned(store: &Store, group: &str, id: SourceId, topic: &str) -> SourceEvent {
     let key = PartitionKey { topic: topic.to_owned(), topic_id: id.topic_id, partition: id.partition };
     store.with_state(|state| {
-        let bounds = state.bounds(&key).expect("the partition was found a moment ago, and nobody else deletes");
+        let bounds =
+            state.bounds(&key).expect("the partition was found a moment ago, and nobody else deletes");
         let committed = state.coordinator().entry(group, &key).map(|entry| entry.committed);
         SourceEvent::Assigned {
             topic: topic.to_owned(),
@@ -233,7 +258,8 @@ fn event(event: crate::store::Event) -> Event {
 fn damage(error: &StoreError) -> Option<(Offset, Offset)> {
     match error {
         StoreError::Read(ReadError::Damaged { from, to, .. }) => Some((*from, *to)),
-        StoreError::Log(LogError::Damaged { damaged, .. }) | StoreError::Read(ReadError::Log(LogError::Damaged { damaged, .. })) => {
+        StoreError::Log(LogError::Damaged { damaged, .. })
+        | StoreError::Read(ReadError::Log(LogError::Damaged { damaged, .. })) => {
             Some((damaged.from, damaged.to))
         }
         _ => None,

@@ -37,7 +37,9 @@ pub enum BackupError {
     #[error("the target of a backup must be new or empty, and it is a Leftoff directory")]
     TargetInUse,
     /// The source's writer died while it wrote its marks: where one moment ended is only known after a recovery.
-    #[error("the writer of this directory died in the middle of a round; open it once (any verb that writes does) and try again")]
+    #[error(
+        "the writer of this directory died in the middle of a round; open it once (any verb that writes does) and try again"
+    )]
     NotOfOneMoment,
     /// A log failed.
     #[error(transparent)]
@@ -127,7 +129,10 @@ fn copy_file(
         let want = buffer.len().min(usize::try_from(len - position).unwrap_or(usize::MAX));
         let got = source.read_at(&mut buffer[..want], position).map_err(io(path))?;
         if got == 0 {
-            let short = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "shorter than its mark; run `leftoff doctor`");
+            let short = std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                "shorter than its mark; run `leftoff doctor`",
+            );
             return Err(io(path)(short));
         }
         target.write_all_at(&buffer[..got], position).map_err(io(path))?;

@@ -34,7 +34,9 @@ pub enum Found {
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// It belongs to Apache Kafka.
-    #[error("this directory was written by Apache Kafka ({META_PROPERTIES} has {key}={value}); Leftoff does not open it, choose another directory")]
+    #[error(
+        "this directory was written by Apache Kafka ({META_PROPERTIES} has {key}={value}); Leftoff does not open it, choose another directory"
+    )]
     ApacheKafka {
         /// The key that gave it away.
         key: String,
@@ -42,13 +44,17 @@ pub enum DirectoryError {
         value: String,
     },
     /// It has things in it that are not ours.
-    #[error("this directory is not empty and not Leftoff's: it has {name:?} and no {META_PROPERTIES}; choose an empty or new directory")]
+    #[error(
+        "this directory is not empty and not Leftoff's: it has {name:?} and no {META_PROPERTIES}; choose an empty or new directory"
+    )]
     Foreign {
         /// One thing that is in it.
         name: String,
     },
     /// A format of a later version.
-    #[error("{META_PROPERTIES} says leftoff.format={found}; this version reads format {FORMAT}; use the version of leftoff that wrote it")]
+    #[error(
+        "{META_PROPERTIES} says leftoff.format={found}; this version reads format {FORMAT}; use the version of leftoff that wrote it"
+    )]
     Format {
         /// What it says.
         found: String,
@@ -88,15 +94,20 @@ pub fn inspect(disk: &Arc<dyn Disk>) -> Result<Found, DirectoryError> {
         };
     }
     let text = read_small(disk, path)?;
-    let mut properties = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    let mut properties =
+        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
     let get = |wanted: &str| {
-        text.lines().filter_map(|line| line.split_once('=')).find(|(key, _)| key.trim() == wanted).map(|(_, v)| v.trim())
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .find(|(key, _)| key.trim() == wanted)
+            .map(|(_, v)| v.trim())
     };
     let Some(format) = get("leftoff.format") else {
         return match properties.find(|(key, _)| matches!(key.trim(), "node.id" | "broker.id")) {
-            Some((key, value)) => {
-                Err(DirectoryError::ApacheKafka { key: key.trim().to_owned(), value: value.trim().to_owned() })
-            }
+            Some((key, value)) => Err(DirectoryError::ApacheKafka {
+                key: key.trim().to_owned(),
+                value: value.trim().to_owned(),
+            }),
             None => Err(DirectoryError::Damaged { what: "it has no leftoff.format".to_owned() }),
         };
     };
@@ -104,9 +115,9 @@ pub fn inspect(disk: &Arc<dyn Disk>) -> Result<Found, DirectoryError> {
         return Err(DirectoryError::Format { found: format.to_owned() });
     }
     let id = get("cluster.id").unwrap_or_default();
-    let cluster_id = id
-        .parse()
-        .map_err(|_| DirectoryError::Damaged { what: format!("cluster.id={id} is not an id of 22 characters") })?;
+    let cluster_id = id.parse().map_err(|_| DirectoryError::Damaged {
+        what: format!("cluster.id={id} is not an id of 22 characters"),
+    })?;
     Ok(Found::Ours { cluster_id })
 }
 

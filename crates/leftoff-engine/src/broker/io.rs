@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use leftoff_wire::Offset;
-use leftoff_wire::record_batch::Batches;
 use leftoff_wire::Uuid;
+use leftoff_wire::record_batch::Batches;
 
 use crate::broker::PartitionId;
 use crate::broker::metadata::Topic;

@@ -99,7 +99,8 @@ impl Marks {
         let mut entries: BTreeMap<PartitionId, Entry> = BTreeMap::new();
         let mut free = Vec::new();
         for found in read.entries {
-            let entry = Entry { number: found.number, seq: found.seq, synced_slot: found.slot, mark: found.mark };
+            let entry =
+                Entry { number: found.number, seq: found.seq, synced_slot: found.slot, mark: found.mark };
             match entries.get_mut(&found.partition) {
                 Some(known) if known.seq >= entry.seq => free.push(entry.number),
                 Some(known) => {
@@ -303,7 +304,9 @@ impl ReadMarks {
         let mut header = [0u8; HEADER_BYTES as usize];
         let got = file.read_at(&mut header, 0)?;
         if got < header.len() || &header[..8] != MAGIC {
-            return Err(MarksError::Foreign { found: format!("{got} bytes that do not begin with LEFTOFFM") });
+            return Err(MarksError::Foreign {
+                found: format!("{got} bytes that do not begin with LEFTOFFM"),
+            });
         }
         let version = u32::from_be_bytes(header[8..12].try_into().expect("four bytes"));
         if version != VERSION {
@@ -311,8 +314,13 @@ impl ReadMarks {
         }
         let begun = be_u64(&header[ROUND_BEGUN_AT as usize..]);
         let ended = be_u64(&header[ROUND_ENDED_AT as usize..]);
-        let mut read =
-            ReadMarks { round: ended, whole: begun == ended, entries: Vec::new(), unreadable: Vec::new(), next_entry: 0 };
+        let mut read = ReadMarks {
+            round: ended,
+            whole: begun == ended,
+            entries: Vec::new(),
+            unreadable: Vec::new(),
+            next_entry: 0,
+        };
         let mut buffer = vec![0u8; 512 * ENTRY_BYTES as usize];
         let mut position = HEADER_BYTES;
         loop {
@@ -337,10 +345,14 @@ impl ReadMarks {
         let newest = bytes
             .chunks(SLOT_BYTES)
             .zip(0u8..)
-            .filter_map(|(slot, which)| decode_slot(slot).map(|(seq, partition, mark)| (seq, which, partition, mark)))
+            .filter_map(|(slot, which)| {
+                decode_slot(slot).map(|(seq, partition, mark)| (seq, which, partition, mark))
+            })
             .max_by_key(|(seq, ..)| *seq);
         match newest {
-            Some((seq, slot, partition, mark)) => self.entries.push(Found { number, slot, seq, partition, mark }),
+            Some((seq, slot, partition, mark)) => {
+                self.entries.push(Found { number, slot, seq, partition, mark })
+            }
             None => self.unreadable.push(number),
         }
     }

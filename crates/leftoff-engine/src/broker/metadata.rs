@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leftoff_wire::Offset;
-use leftoff_wire::primitives::{ReadError, Reader, Writer};
 use leftoff_wire::Uuid;
+use leftoff_wire::primitives::{ReadError, Reader, Writer};
 
 use crate::broker::PartitionId;
 use crate::broker::settings::Settings;

@@ -28,15 +28,17 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use leftoff_wire::record_batch::{BatchBuilder, Batches};
 use leftoff_wire::Uuid;
+use leftoff_wire::record_batch::{BatchBuilder, Batches};
 
 use crate::disk::{Disk, OpenHow};
 use crate::log::{LogError, Mark};
 use crate::types::Timestamp;
 
 pub use commit_set::{ManifestEntry, RESERVED_PRODUCER_ID};
-pub use io::{Appended, CommitSet, Input, Output, Position, Refusal, Reply, Request, RequestId, Round, SyncJob};
+pub use io::{
+    Appended, CommitSet, Input, Output, Position, Refusal, Reply, Request, RequestId, Round, SyncJob,
+};
 pub use marks::{MARKS_FILE, MarksError};
 pub use metadata::{Change, LogStartReason, Metadata, MetadataError, Topic};
 pub use recovery::{OpenError, Recovered};
@@ -147,7 +149,9 @@ impl Broker {
                         Some(round) => self.rounds.park_state(round, id, reply),
                         None => self.outputs.push_back(Output::Reply { id, reply }),
                     },
-                    Err(refusal) => self.outputs.push_back(Output::Reply { id, reply: Reply::Refused(refusal) }),
+                    Err(refusal) => {
+                        self.outputs.push_back(Output::Reply { id, reply: Reply::Refused(refusal) })
+                    }
                 }
                 debug_assert_eq!(waits_for, self.rounds.open, "a request belongs to one round");
             }
@@ -212,14 +216,18 @@ impl Broker {
             Request::CreateTopic { name, topic_id, partitions, settings } => {
                 self.create_topic(now, name, topic_id, partitions, settings)
             }
-            Request::AlterTopic { name, settings, partitions } => self.alter_topic(now, &name, settings, partitions),
+            Request::AlterTopic { name, settings, partitions } => {
+                self.alter_topic(now, &name, settings, partitions)
+            }
             Request::DeleteTopic { name } => self.delete_topic(now, &name),
             Request::Trim { partition, before } => self.trim(now, partition, before),
             Request::Append { partition, batches } => self.append(now, partition, batches),
             Request::CommitSet(set) => self.commit_set(now, set),
             Request::Join { group, who } => self.join(now, &group, &who),
             Request::Leave { group, ownership } => self.leave(now, &group, &ownership),
-            Request::DeleteGroup { group, who, note } => self.delete_group(now, &group, &who, note.as_deref()),
+            Request::DeleteGroup { group, who, note } => {
+                self.delete_group(now, &group, &who, note.as_deref())
+            }
             Request::DeleteOffsets { group, partitions, who, note } => {
                 self.delete_offsets(now, &group, &partitions, &who, note.as_deref())
             }
@@ -228,9 +236,9 @@ impl Broker {
                 let groups = self.state.coordinator.groups();
                 Ok(Answer::Reports(Reply::Groups(groups.cloned().collect())))
             }
-            Request::Progress { source } => {
-                Ok(Answer::Reports(Reply::Progress(self.state.coordinator.source(&source).map(|source| source.progress.clone()))))
-            }
+            Request::Progress { source } => Ok(Answer::Reports(Reply::Progress(
+                self.state.coordinator.source(&source).map(|source| source.progress.clone()),
+            ))),
         }
     }
 
@@ -249,7 +257,8 @@ impl Broker {
             job.dirs.extend(dirty.dirs);
             ends.push((partition, log.end_mark()));
         }
-        let with_marks = std::mem::take(&mut self.rounds.sync_marks) || self.unchecked_bytes >= UNCHECKED_LIMIT_BYTES;
+        let with_marks =
+            std::mem::take(&mut self.rounds.sync_marks) || self.unchecked_bytes >= UNCHECKED_LIMIT_BYTES;
         if with_marks {
             self.unchecked_bytes = 0;
             job.files.push(self.marks.begin_sync());
@@ -261,7 +270,8 @@ impl Broker {
     }
 
     fn synced(&mut self, now: Timestamp, round: Round, result: std::io::Result<()>) {
-        let in_flight = self.rounds.in_flight.take().expect("a sync is reported once, for the round that was given out");
+        let in_flight =
+            self.rounds.in_flight.take().expect("a sync is reported once, for the round that was given out");
         assert_eq!(in_flight.round, round, "rounds finish in order");
         let done = result.and_then(|()| self.publish(now, in_flight));
         if let Err(error) = done {
@@ -349,7 +359,11 @@ impl Broker {
     }
 
     /// Appends to one log and marks it dirty. Returns where it went and the segment that was closed for it.
-    fn append_to(&mut self, partition: PartitionId, batches: Batches) -> Result<crate::log::Appended, LogError> {
+    fn append_to(
+        &mut self,
+        partition: PartitionId,
+        batches: Batches,
+    ) -> Result<crate::log::Appended, LogError> {
         let epoch = self.state.metadata.leader_epoch();
         let log = self.state.logs.get_mut(&partition).expect("callers look the log up first");
         let appended = log.append(batches, epoch)?;

@@ -6,7 +6,8 @@ use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches};
 use crate::broker::commit_set::{MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID, encode_manifest};
 use crate::broker::topics::refusal;
 use crate::broker::{
-    Answer, Appended, Broker, Change, CommitSet, METADATA_LOG, OFFSETS_LOG, PartitionId, Position, Refusal, Reply, built,
+    Answer, Appended, Broker, Change, CommitSet, METADATA_LOG, OFFSETS_LOG, PartitionId, Position, Refusal,
+    Reply, built,
 };
 use crate::coordinator::{Flags, Record};
 use crate::log::LogError;
@@ -54,7 +55,11 @@ impl Broker {
         }
     }
 
-    fn decide_position(&self, now: Timestamp, position: &Position) -> Result<(Vec<Flags>, Vec<Record>), Refusal> {
+    fn decide_position(
+        &self,
+        now: Timestamp,
+        position: &Position,
+    ) -> Result<(Vec<Flags>, Vec<Record>), Refusal> {
         match position {
             Position::Group(commit) => {
                 let outcome = self.state.coordinator.commit(now, commit, &|key| self.state.bounds(key))?;
@@ -121,7 +126,8 @@ impl Broker {
         partition: PartitionId,
         batches: Batches,
     ) -> Result<Appended, Refusal> {
-        let segment_ms = self.state.metadata.by_id(&partition.topic_id).map(|topic| topic.settings.segment_ms());
+        let segment_ms =
+            self.state.metadata.by_id(&partition.topic_id).map(|topic| topic.settings.segment_ms());
         let since = self.state.metadata.active_since(&partition);
         if let (Some(segment_ms), Some(since)) = (segment_ms, since)
             && now.as_ms().saturating_sub(since.as_ms()) >= segment_ms
@@ -138,7 +144,12 @@ impl Broker {
     }
 
     /// The age of a closed segment counts from here, by the broker's clock.
-    fn note_roll(&mut self, at: Timestamp, partition: PartitionId, rolled: Option<Offset>) -> Result<(), LogError> {
+    fn note_roll(
+        &mut self,
+        at: Timestamp,
+        partition: PartitionId,
+        rolled: Option<Offset>,
+    ) -> Result<(), LogError> {
         match rolled {
             Some(segment_base) if partition != METADATA_LOG => {
                 self.record(at, &[Change::Rolled { partition, segment_base, at }])
@@ -194,7 +205,10 @@ fn offsets_batch(now: Timestamp, records: &[Record], manifest: Option<&[u8]>) ->
     built(&mut batch)
 }
 
-fn manifest_entries<'a>(went: &Appended, headers: &'a [BatchHeader]) -> impl Iterator<Item = ManifestEntry> + 'a {
+fn manifest_entries<'a>(
+    went: &Appended,
+    headers: &'a [BatchHeader],
+) -> impl Iterator<Item = ManifestEntry> + 'a {
     let partition = went.partition;
     let mut base = went.base;
     headers.iter().map(move |header| {

@@ -18,8 +18,8 @@ use crate::broker::metadata::MetadataError;
 use crate::broker::rounds::Rounds;
 use crate::broker::topics::{folder, folder_topic_id, log_config, move_aside, unlink_folder};
 use crate::broker::{
-    Broker, BrokerConfig, Change, EMPTY, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, RESERVE_FILE, State, built,
-    make_reserve,
+    Broker, BrokerConfig, Change, EMPTY, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, RESERVE_FILE,
+    State, built, make_reserve,
 };
 use crate::coordinator::{Coordinator, ReplayError};
 use crate::disk::Disk;
@@ -28,7 +28,8 @@ use crate::types::Timestamp;
 use leftoff_wire::record_batch::BatchBuilder;
 
 /// The logs that every directory has, with their folders.
-pub(super) const INTERNAL_LOGS: [(PartitionId, &str); 2] = [(METADATA_LOG, METADATA_DIR), (OFFSETS_LOG, OFFSETS_DIR)];
+pub(super) const INTERNAL_LOGS: [(PartitionId, &str); 2] =
+    [(METADATA_LOG, METADATA_DIR), (OFFSETS_LOG, OFFSETS_DIR)];
 
 /// What a start found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +127,8 @@ impl Broker {
         settle(&mut metadata_log, end, &mut recovered)?;
         let metadata = load_metadata(&metadata_log)?;
         marks.retain(|partition| {
-            INTERNAL_LOGS.iter().any(|(internal, _)| internal == partition) || metadata.has_partition(partition)
+            INTERNAL_LOGS.iter().any(|(internal, _)| internal == partition)
+                || metadata.has_partition(partition)
         });
 
         tidy_folders(&disk, &metadata, &mut recovered)?;
@@ -202,7 +204,9 @@ fn make_directory(disk: &Arc<dyn Disk>, cluster_id: Uuid, config: &BrokerConfig)
         Log::create(disk, dir, partition.topic_id, internal_config(config))?;
     }
     let mut marks = Marks::create(disk)?;
-    marks.add(&INTERNAL_LOGS.map(|(partition, _)| (partition, EMPTY))).map_err(io(Path::new(super::MARKS_FILE)))?;
+    marks
+        .add(&INTERNAL_LOGS.map(|(partition, _)| (partition, EMPTY)))
+        .map_err(io(Path::new(super::MARKS_FILE)))?;
     make_reserve(disk).map_err(io(Path::new(RESERVE_FILE)))?;
     disk.sync_dir(root).map_err(io(root))?;
     Ok(directory::write_meta(disk, cluster_id)?)
@@ -290,7 +294,9 @@ fn each_record(
             ReadBatch::Batch { bytes, .. } => bytes,
             // A repair took damaged batches out; what it could not save it has named.
             ReadBatch::Gap { .. } => continue,
-            ReadBatch::Damaged(damaged) => return Err(OpenError::Damaged { log: name, what: damaged.to_string() }),
+            ReadBatch::Damaged(damaged) => {
+                return Err(OpenError::Damaged { log: name, what: damaged.to_string() });
+            }
         };
         let damaged = |what: String| OpenError::Damaged { log: name, what };
         let (batch, _) = Batch::parse(&bytes).map_err(|error| damaged(error.to_string()))?;
@@ -309,7 +315,11 @@ fn each_record(
 }
 
 /// Unlinks what is left of deleted topics, and moves folders that no topic claims out of the way.
-fn tidy_folders(disk: &Arc<dyn Disk>, metadata: &Metadata, recovered: &mut Recovered) -> Result<(), OpenError> {
+fn tidy_folders(
+    disk: &Arc<dyn Disk>,
+    metadata: &Metadata,
+    recovered: &mut Recovered,
+) -> Result<(), OpenError> {
     let root = Path::new("");
     let mut live: BTreeSet<String> = INTERNAL_LOGS.iter().map(|(_, dir)| (*dir).to_owned()).collect();
     for topic in metadata.topics() {
@@ -354,7 +364,9 @@ fn settle_tails(
     let mut tails: BTreeMap<PartitionId, Vec<TailBatch>> = BTreeMap::new();
     let mut cuts: BTreeMap<PartitionId, Offset> = BTreeMap::new();
     let mut manifests = Vec::new();
-    for (partition, log) in logs.iter().filter(|(partition, log)| **partition != METADATA_LOG && log.tail_bytes() > 0) {
+    for (partition, log) in
+        logs.iter().filter(|(partition, log)| **partition != METADATA_LOG && log.tail_bytes() > 0)
+    {
         let mut tail = Vec::new();
         let end = log.read_tail(&mut |batch| {
             let header = batch.header;
@@ -391,7 +403,9 @@ fn cut_incomplete_sets(
 ) {
     loop {
         let before = cuts.clone();
-        let kept = |at: Offset, cuts: &BTreeMap<PartitionId, Offset>| cuts.get(&OFFSETS_LOG).is_none_or(|end| at < *end);
+        let kept = |at: Offset, cuts: &BTreeMap<PartitionId, Offset>| {
+            cuts.get(&OFFSETS_LOG).is_none_or(|end| at < *end)
+        };
         for (at, entries) in manifests {
             if kept(*at, cuts) && !entries.iter().all(|entry| is_there(metadata, logs, tails, cuts, entry)) {
                 cuts.insert(OFFSETS_LOG, *at);

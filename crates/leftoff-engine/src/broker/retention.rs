@@ -19,7 +19,8 @@ impl Broker {
     /// Moves log starts over whatever is beyond its limits.
     pub(super) fn check_retention(&mut self, now: Timestamp) -> Result<(), Refusal> {
         for topic in self.state.metadata.topics().cloned().collect::<Vec<_>>() {
-            let limits = Limits { age_ms: topic.settings.retention_ms(), bytes: topic.settings.retention_bytes() };
+            let limits =
+                Limits { age_ms: topic.settings.retention_ms(), bytes: topic.settings.retention_bytes() };
             for number in 0..topic.partitions {
                 let partition = PartitionId { topic_id: topic.topic_id, partition: number };
                 if let Some((offset, reason)) = self.new_log_start(now, &partition, limits)? {
@@ -63,7 +64,13 @@ impl Broker {
         Ok(start.filter(|(offset, _)| *offset > log.log_start() && *offset <= log.high_watermark()))
     }
 
-    fn start_by_age(&self, now: Timestamp, partition: &PartitionId, segments: &[SegmentInfo], age_ms: i64) -> Option<Offset> {
+    fn start_by_age(
+        &self,
+        now: Timestamp,
+        partition: &PartitionId,
+        segments: &[SegmentInfo],
+        age_ms: i64,
+    ) -> Option<Offset> {
         let closed = segments.iter().take_while(|segment| !segment.active);
         // A segment whose closing time is not known (the record was lost in a power cut) is kept until bytes decide.
         let expired = closed.take_while(|segment| {

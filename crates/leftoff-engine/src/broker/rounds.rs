@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::broker::PartitionId;
 use crate::broker::LogStartReason;
+use crate::broker::PartitionId;
 use crate::broker::io::{Reply, RequestId, Round};
 use crate::log::{Mark, RemovedSegment};
 use leftoff_wire::Offset;

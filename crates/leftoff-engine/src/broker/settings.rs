@@ -40,11 +40,29 @@ struct Known {
 
 /// Kafka's names and defaults (`TopicConfig`, `LogConfig`); -1 means no limit where Kafka has it so.
 const KNOWN: [Known; 5] = [
-    Known { name: "retention.ms", default: 604_800_000, least: -1, most: i64::MAX, unit: "milliseconds, -1 for ever" },
-    Known { name: "retention.bytes", default: -1, least: -1, most: i64::MAX, unit: "bytes, -1 without limit" },
+    Known {
+        name: "retention.ms",
+        default: 604_800_000,
+        least: -1,
+        most: i64::MAX,
+        unit: "milliseconds, -1 for ever",
+    },
+    Known {
+        name: "retention.bytes",
+        default: -1,
+        least: -1,
+        most: i64::MAX,
+        unit: "bytes, -1 without limit",
+    },
     Known { name: "segment.bytes", default: 1_073_741_824, least: 1, most: i32::MAX as i64, unit: "bytes" },
     Known { name: "segment.ms", default: 604_800_000, least: 1, most: i64::MAX, unit: "milliseconds" },
-    Known { name: "max.message.bytes", default: 1_048_588, least: 61, most: i32::MAX as i64 - 1, unit: "bytes" },
+    Known {
+        name: "max.message.bytes",
+        default: 1_048_588,
+        least: 61,
+        most: i32::MAX as i64 - 1,
+        unit: "bytes",
+    },
 ];
 
 fn known() -> String {
@@ -74,7 +92,8 @@ impl Settings {
         if let Some(value) = value {
             let fits = value.parse::<i64>().is_ok_and(|number| (known.least..=known.most).contains(&number));
             if !fits {
-                let expected = format!("a whole number from {} to {} ({})", known.least, known.most, known.unit);
+                let expected =
+                    format!("a whole number from {} to {} ({})", known.least, known.most, known.unit);
                 return Err(SettingError::Value { name: name.to_owned(), value: value.to_owned(), expected });
             }
         }
@@ -88,7 +107,10 @@ impl Settings {
 
     /// Every setting with its value, and whether it was given.
     pub fn all(&self) -> Vec<(&'static str, i64, bool)> {
-        KNOWN.iter().map(|known| (known.name, self.number(known.name), self.text(known.name).is_some())).collect()
+        KNOWN
+            .iter()
+            .map(|known| (known.name, self.number(known.name), self.text(known.name).is_some()))
+            .collect()
     }
 
     /// Segments whose age, from the moment they were closed, passes this are deleted. `None`: never.

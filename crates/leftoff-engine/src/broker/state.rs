@@ -110,7 +110,10 @@ impl View {
         for topic in metadata.topics() {
             for number in 0..topic.partitions {
                 let partition = PartitionId { topic_id: topic.topic_id, partition: number };
-                logs.insert(partition, open(&topics::folder(&topic.name, number), partition, Some(&metadata))?);
+                logs.insert(
+                    partition,
+                    open(&topics::folder(&topic.name, number), partition, Some(&metadata))?,
+                );
             }
         }
         let state = State { cluster_id, metadata, coordinator, logs };

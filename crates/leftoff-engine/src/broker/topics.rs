@@ -8,7 +8,8 @@ use leftoff_wire::{Offset, Uuid};
 use crate::broker::directory::ASIDE;
 use crate::broker::rounds::AfterSync;
 use crate::broker::{
-    Answer, Broker, Change, EMPTY, LogStartReason, OFFSETS_TOPIC, PartitionId, Refusal, Reply, Settings, Topic,
+    Answer, Broker, Change, EMPTY, LogStartReason, OFFSETS_TOPIC, PartitionId, Refusal, Reply, Settings,
+    Topic,
 };
 use crate::disk::{Disk, OpenHow};
 use crate::log::{Log, LogConfig, LogError};
@@ -37,7 +38,8 @@ impl Broker {
             let why = format!("a topic has 1 to {MAX_PARTITIONS} of them");
             return Err(Refusal::InvalidPartitions { asked: partitions, why });
         }
-        let taken = self.state.metadata.by_id(&topic_id).is_some() || self.state.metadata.is_deleted(&topic_id);
+        let taken =
+            self.state.metadata.by_id(&topic_id).is_some() || self.state.metadata.is_deleted(&topic_id);
         assert!(!taken, "a topic id is drawn once");
         let mut settings = Settings::default();
         for (setting, value) in &given {
@@ -71,7 +73,9 @@ impl Broker {
         }
         self.record(now, &[Change::Topic(topic.clone())])?;
         let config = log_config(&topic.settings);
-        for (_, log) in self.state.logs.iter_mut().filter(|(partition, _)| partition.topic_id == topic.topic_id) {
+        for (_, log) in
+            self.state.logs.iter_mut().filter(|(partition, _)| partition.topic_id == topic.topic_id)
+        {
             log.set_config(config);
         }
         Ok(Answer::WithRound(Reply::Topic(topic)))
@@ -96,7 +100,12 @@ impl Broker {
     }
 
     /// Deletes below an offset: the record first, the new start is seen when it is on disk.
-    pub(super) fn trim(&mut self, now: Timestamp, partition: PartitionId, before: Offset) -> Result<Answer, Refusal> {
+    pub(super) fn trim(
+        &mut self,
+        now: Timestamp,
+        partition: PartitionId,
+        before: Offset,
+    ) -> Result<Answer, Refusal> {
         let log = self.state.log(&partition).ok_or(Refusal::UnknownPartition(partition))?;
         let (log_start, high_watermark) = (log.log_start(), log.high_watermark());
         if before > high_watermark {

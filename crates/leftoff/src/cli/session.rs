@@ -30,11 +30,17 @@ pub fn open_writer(global: &Global, verb: &str) -> Result<Store, Failure> {
     let recovered = store.recovered();
     if recovered.cut_bytes > 0 {
         let cut = recovered.cut_bytes;
-        note(global, &format!("the last stop left {cut} bytes that were never acknowledged; they were cut off"));
+        note(
+            global,
+            &format!("the last stop left {cut} bytes that were never acknowledged; they were cut off"),
+        );
     }
     for path in &recovered.set_aside {
         let path = path.display();
-        note(global, &format!("a folder that no topic claims was moved to {path} in {}", global.data.display()));
+        note(
+            global,
+            &format!("a folder that no topic claims was moved to {path} in {}", global.data.display()),
+        );
     }
     for damage in &recovered.damaged {
         note(global, &format!("damaged: {damage}; see `leftoff doctor`"));
@@ -77,14 +83,19 @@ pub fn disk(data: &Path) -> Result<Arc<dyn Disk>, Failure> {
 ///
 /// # Errors
 /// Exit 3.
-pub fn find_topic<'a>(mut topics: impl Iterator<Item = &'a Topic> + Clone, name: &str) -> Result<Topic, Failure> {
+pub fn find_topic<'a>(
+    mut topics: impl Iterator<Item = &'a Topic> + Clone,
+    name: &str,
+) -> Result<Topic, Failure> {
     if let Some(topic) = topics.clone().find(|topic| topic.name == name) {
         return Ok(topic.clone());
     }
     let failure = Failure::cannot_reach(format!("there is no topic {name:?}"));
     Err(match did_you_mean(name, topics.clone().map(|topic| topic.name.as_str())) {
         Some(hint) => failure.hint(hint),
-        None if topics.next().is_none() => failure.hint(format!("there is none yet; `leftoff produce {name}` makes it")),
+        None if topics.next().is_none() => {
+            failure.hint(format!("there is none yet; `leftoff produce {name}` makes it"))
+        }
         None => failure.hint("`leftoff topics ls` lists them"),
     })
 }
@@ -170,13 +181,22 @@ fn warn_of_filesystem(global: &Global) {
     let existing = global.data.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     match OsDisk::filesystem_kind(existing) {
         Ok(FilesystemKind::Memory) => {
-            note(global, &format!("warning: {} is in memory: nothing in it survives a restart of the machine", global.data.display()));
+            note(
+                global,
+                &format!(
+                    "warning: {} is in memory: nothing in it survives a restart of the machine",
+                    global.data.display()
+                ),
+            );
         }
         Ok(FilesystemKind::Network(name)) => {
-            note(global, &format!(
-                "warning: {} is on a network file system ({name}): whether a sync reaches the disk is up to it",
-                global.data.display()
-            ));
+            note(
+                global,
+                &format!(
+                    "warning: {} is on a network file system ({name}): whether a sync reaches the disk is up to it",
+                    global.data.display()
+                ),
+            );
         }
         Ok(FilesystemKind::Local) => {}
         // Only a warning depends on it.

@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leftoff_engine::broker::{
-    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request, RequestId, State,
-    SyncJob, Topic,
+    Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request,
+    RequestId, State, SyncJob, Topic,
 };
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::os::{OsDisk, SyncScope};
@@ -280,7 +280,8 @@ impl Store {
                 Err(error) => return Err(error.into()),
             }
         }
-        inner.broker = Some(Broker::open(self.shared.disk.clone(), now(), random_id(), BrokerConfig::default())?);
+        inner.broker =
+            Some(Broker::open(self.shared.disk.clone(), now(), random_id(), BrokerConfig::default())?);
         inner.held_since = Instant::now();
         Ok(true)
     }
@@ -404,7 +405,8 @@ pub fn now() -> Timestamp {
 /// A fresh random id (version 4), never one of Kafka's reserved ones.
 pub fn random_id() -> Uuid {
     let mut bytes = [0u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).expect("Linux has random bytes");
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .expect("Linux has random bytes");
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     // Kafka avoids ids whose text begins with a dash, which command lines take for a flag.
