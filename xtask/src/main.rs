@@ -1,2 +1,27 @@
-//! Tidy checks, benches and compatibility runs.
-fn main() {}
+//! Work on the project itself: `cargo xtask tidy`, `cargo xtask compat [NAME…]`.
+
+use std::process::ExitCode;
+
+use xtask::{compat, tidy};
+
+const USAGE: &str = "\
+usage: cargo xtask tidy              check the rules of the house
+       cargo xtask compat [NAME…]    let outside judges look at our files (all of them, or those named)
+       cargo xtask compat --list     name the judges";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["tidy"] => tidy::command(),
+        ["compat", names @ ..] => compat::command(names),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,17 @@
+//! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files.
+
+pub mod compat;
+pub mod tidy;
+
+use std::path::PathBuf;
+
+/// The folder of the workspace.
+///
+/// # Errors
+///
+/// When the folder that this crate was built in is not there any more.
+pub fn root() -> anyhow::Result<PathBuf> {
+    use anyhow::Context as _;
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    std::fs::canonicalize(here).with_context(|| format!("no workspace at {here}"))
+}
