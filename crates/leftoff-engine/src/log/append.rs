@@ -60,7 +60,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Write`]: nothing was appended and the log is as before; a later append may work.
-    /// [`LogError::Latched`]: it takes no more. [`LogError::TooLarge`], [`LogError::MarkDamaged`],
+    /// [`LogError::Sync`], [`LogError::Latched`]: it takes no more. [`LogError::TooLarge`], [`LogError::MarkDamaged`],
     /// [`LogError::TailNotSettled`], [`LogError::ReadOnly`]: refused.
     ///
     /// # Panics
@@ -73,7 +73,10 @@ impl Log {
         }
         let base = self.end;
         let next = batches.assign(base, leader_epoch);
-        self.begin_epoch(leader_epoch, base).map_err(|error| self.as_write_error(error))?;
+        if let Err(error) = self.begin_epoch(leader_epoch, base) {
+            self.latched |= matches!(error, LogError::Sync { .. });
+            return Err(self.as_write_error(error));
+        }
         let savepoint = self.savepoint();
         match self.write(&batches, next) {
             Ok(rolled) => Ok(Appended { base, next, bytes, rolled }),
@@ -125,11 +128,17 @@ impl Log {
         let Mark { segment_base, end, position_bytes } = savepoint.end;
         assert!(self.high.end <= end && end <= self.end, "only what was not published can be undone");
         self.drop_opened(segment_base);
-        if let Err(error) = self.cut_back(segment_base, position_bytes) {
-            self.latched = true;
-            drop(error); // The caller learns that the log is latched; why the first write failed matters more.
-            return Err(LogError::Latched { path: self.dir.clone() });
+        self.dirty.retain(|(base, _)| *base <= segment_base);
+        match self.cut_back(segment_base, position_bytes) {
+            // The cut is synced with what comes next, so that a power cut does not bring back what was refused.
+            Ok(file) => self.dirty.push((segment_base, file)),
+            Err(_) => {
+                // That the log takes no more is what matters; why the cut failed, the disk has told others, too.
+                self.latched = true;
+                return Err(LogError::Latched { path: self.dir.clone() });
+            }
         }
+        self.active_is_dirty = true;
         let last = self.segments.last_mut().expect("a log has an active segment");
         *last = Segment::new(segment_base);
         self.end = end;
@@ -137,8 +146,6 @@ impl Log {
         if let Some(epochs) = self.epochs.get_mut() {
             epochs.cut(end);
         }
-        self.dirty.retain(|(base, _)| *base <= segment_base);
-        self.active_is_dirty = self.dirty.iter().any(|(base, _)| *base == segment_base);
         Ok(())
     }
 
@@ -256,10 +263,11 @@ impl Log {
         active.finish().map_err(LogError::io("write", &path))
     }
 
-    fn cut_back(&mut self, segment_base: Offset, position_bytes: u64) -> Result<(), LogError> {
+    fn cut_back(&mut self, segment_base: Offset, position_bytes: u64) -> Result<Arc<dyn DiskFile>, LogError> {
         while self.active_base() > segment_base {
             segment::remove(&*self.disk, &self.dir, self.active_base())?;
             self.segments.pop();
+            self.dir_is_dirty = true;
         }
         assert_eq!(self.active_base(), segment_base, "a savepoint names a segment of the log");
         let path = segment::path(&self.dir, segment_base, segment::LOG);
@@ -268,7 +276,7 @@ impl Log {
         if file.len().map_err(io())? > position_bytes {
             file.set_len(position_bytes).map_err(io())?;
         }
-        Ok(())
+        Ok(file)
     }
 
     fn begin_epoch(&mut self, epoch: i32, start: Offset) -> Result<(), LogError> {

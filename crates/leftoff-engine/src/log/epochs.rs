@@ -41,9 +41,9 @@ impl Epochs {
         let io = || LogError::io("write", &path);
         let file: Arc<_> = disk.open(&temporary, OpenHow::CreateOrTruncate).map_err(io())?;
         file.write_all_at(self.text().as_bytes(), 0).map_err(io())?;
-        file.sync_data().map_err(io())?;
+        file.sync_data().map_err(LogError::sync(&temporary))?;
         disk.rename(&temporary, &path).map_err(io())?;
-        disk.sync_dir(dir).map_err(io())
+        disk.sync_dir(dir).map_err(LogError::sync(dir))
     }
 
     /// The file's text.

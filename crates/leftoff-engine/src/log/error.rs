@@ -27,6 +27,15 @@ pub enum LogError {
         /// What the disk said; [`LogError::is_no_space`] knows a full disk.
         source: io::Error,
     },
+    /// A sync that the log does itself failed (of the leader epochs, or in recovery). What it should have covered may
+    /// be lost although it can be read, so nothing more is appended until the next start.
+    #[error("cannot sync {path}: {source}")]
+    Sync {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the disk said.
+        source: io::Error,
+    },
     /// A write failed and what it left could not be cut off. Nothing more is appended until the next start.
     #[error("{path} takes no more writes: a failed write could not be undone")]
     Latched {
@@ -120,6 +129,10 @@ impl LogError {
             }
             _ => false,
         }
+    }
+
+    pub(super) fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
+        move |source| LogError::Sync { path: path.to_owned(), source }
     }
 
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LogError {

@@ -148,7 +148,7 @@ impl Log {
         ];
         files.extend(first.lock().files());
         files.push(first.log);
-        disk.sync(&files, &[dir.to_owned()]).map_err(LogError::io("sync", dir))?;
+        disk.sync(&files, &[dir.to_owned()]).map_err(LogError::sync(dir))?;
         Log::open(disk, dir, topic_id, config, Mark::START, Offset::ZERO, Access::Writer)
     }
 

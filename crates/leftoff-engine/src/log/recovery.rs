@@ -87,7 +87,7 @@ impl Log {
     /// after a failed sync the page cache can show what the disk lacks. Afterwards `end` is the high watermark.
     ///
     /// # Errors
-    /// [`LogError::NoSuchEnd`]; [`LogError::Io`], after which the log is to be opened anew.
+    /// [`LogError::NoSuchEnd`]; [`LogError::Io`] or [`LogError::Sync`], after which the log is to be opened anew.
     pub fn settle_tail(&mut self, end: Offset) -> Result<Settled, LogError> {
         let path = self.dir.clone();
         if self.access == Access::Reader {
@@ -122,7 +122,7 @@ impl Log {
             epochs.save(&*self.disk, &self.dir)?;
         }
         let files = self.write_again(&kept)?;
-        self.disk.sync(&files, std::slice::from_ref(&path)).map_err(LogError::io("sync", &path))?;
+        self.disk.sync(&files, std::slice::from_ref(&path)).map_err(LogError::sync(&path))?;
         self.epochs = epochs.into();
         Ok(self.settled(&kept))
     }

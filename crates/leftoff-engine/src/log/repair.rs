@@ -48,7 +48,7 @@ impl Log {
         let end_bytes = file.len().map_err(LogError::io("look at", &path))?;
         let aside = aside_dir.join(self.aside_name(finding));
         self.copy(&aside, &[(position_bytes, len_bytes)], &*file)?;
-        self.disk.sync_dir(aside_dir).map_err(LogError::io("sync", aside_dir))?;
+        self.disk.sync_dir(aside_dir).map_err(LogError::sync(aside_dir))?;
 
         let rewritten = segment::path(&self.dir, segment, REWRITTEN);
         let behind = position_bytes + len_bytes;
@@ -58,7 +58,7 @@ impl Log {
         // The indexes would be found to be wrong; without them nobody has to find out.
         self.remove_indexes(segment)?;
         self.disk.rename(&rewritten, &path).map_err(LogError::io("replace", &path))?;
-        self.disk.sync_dir(&self.dir).map_err(LogError::io("sync", &self.dir))?;
+        self.disk.sync_dir(&self.dir).map_err(LogError::sync(&self.dir))?;
         if let Some(segment) = self.segments.iter_mut().find(|other| other.base == segment) {
             *segment = segment::Segment::new(segment.base);
         }
@@ -109,6 +109,6 @@ impl Log {
                 written_bytes += step.len() as u64;
             }
         }
-        copy.sync_data().map_err(io())
+        copy.sync_data().map_err(LogError::sync(to))
     }
 }

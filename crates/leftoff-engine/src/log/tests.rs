@@ -10,6 +10,13 @@ use leftoff_wire::{Compression, Offset, Uuid};
 use super::*;
 use crate::disk::mem::MemDisk;
 
+mod damage;
+mod faults;
+mod indexes;
+mod model;
+mod recovery;
+mod time;
+
 const ID: Uuid = Uuid::from_bytes([7; 16]);
 const EPOCH: i32 = 0;
 const SMALL: LogConfig = LogConfig { segment_bytes: 600, index_interval_bytes: 100 };
@@ -40,7 +47,9 @@ fn batch(timestamps: &[i64]) -> Batches {
 }
 
 fn create(disk: &Arc<dyn Disk>, config: LogConfig) -> Log {
-    Log::create(disk, &dir(), ID, config).unwrap()
+    let log = Log::create(disk, &dir(), ID, config).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
+    log
 }
 
 fn reopen(disk: &Arc<dyn Disk>, config: LogConfig, mark: Mark) -> Log {
