@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches};
-use leftoff_wire::{Compression, Offset, Uuid};
+use leftoff_wire::record_batch::{Attributes, BatchBuilder, BatchHeader, Batches};
+use leftoff_wire::{Offset, Uuid};
 
 use super::*;
 use crate::disk::mem::MemDisk;
@@ -33,9 +33,14 @@ fn segment_path(base: i64, kind: &str) -> PathBuf {
     segment::path(&dir(), at(base), kind)
 }
 
+/// Kafka's numbers of codecs.
+const PLAIN: i16 = 0;
+const GZIP: i16 = 1;
+const LZ4: i16 = 3;
+
 /// One batch with a record for each timestamp.
-fn batch_of(compression: Compression, timestamps: &[i64]) -> Vec<u8> {
-    let mut builder = BatchBuilder::new(compression);
+fn batch_of(codec: i16, timestamps: &[i64]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(Attributes::from_bits(codec).unwrap().compression());
     for timestamp in timestamps {
         builder.push(*timestamp, None, Some(format!("event at {timestamp:>6}").as_bytes()), &[]);
     }
@@ -43,7 +48,7 @@ fn batch_of(compression: Compression, timestamps: &[i64]) -> Vec<u8> {
 }
 
 fn batch(timestamps: &[i64]) -> Batches {
-    Batches::parse(batch_of(Compression::None, timestamps)).unwrap()
+    Batches::parse(batch_of(PLAIN, timestamps)).unwrap()
 }
 
 fn create(disk: &Arc<dyn Disk>, config: LogConfig) -> Log {

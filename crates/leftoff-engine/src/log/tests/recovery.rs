@@ -212,7 +212,7 @@ fn tails_of_large_batches_are_checked_in_steps() {
     let disk = mem();
     let config = LogConfig::default();
     let mut log = create(&disk, config);
-    let mut builder = BatchBuilder::new(Compression::None);
+    let mut builder = BatchBuilder::default();
     builder.push(1, None, Some(&vec![7; 3 << 20]), &[]);
     let large = Batches::parse(builder.build().unwrap()).unwrap();
     log.append(large.clone(), EPOCH).unwrap();
