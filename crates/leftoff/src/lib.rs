@@ -1,4 +1,20 @@
 //! An event log that remembers where every reader left off.
+//!
+//! [`Leftoff`] is the log in your own program: synchronous, no runtime, no server.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`embed`] | open a directory, append, read, consume with a closure |
+//! | [`store`] | what that is made of: one writer of a directory, and everything that can be asked of it |
+//! | [`source`] | the consumer runtime's source over a directory |
+//!
+//! Two meanings never share a type: [`Offset`] is a record's place, [`Committed`] the *next offset to read*.
 
+pub mod embed;
 pub mod source;
 pub mod store;
+
+pub use embed::{Error, Leftoff, Record};
+pub use leftoff_consumer as consumer;
+pub use leftoff_engine as engine;
+pub use leftoff_wire::{Committed, Offset, Uuid};

@@ -22,8 +22,8 @@ use crate::store::{ReadError, Store, StoreError, random_id};
 
 /// One read asks for about so much.
 const READ_BYTES: u64 = 1024 * 1024;
-/// The embedded runner has the directory to itself, so one assignment lasts for the whole run.
-const OWNERSHIP: u64 = 1;
+/// The embedded runner has the directory to itself, so one assignment lasts for the whole run, under this number.
+pub const OWNERSHIP: u64 = 1;
 
 /// Reads the partitions of some topics for a group.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use leftoff_engine::broker::{
     Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request,
     RequestId, State, SyncJob, Topic,
 };
+use leftoff_engine::coordinator::Group;
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::os::{OsDisk, SyncScope};
 use leftoff_engine::log::LogError;
@@ -205,6 +206,17 @@ impl Store {
     /// A live topic by name.
     pub fn topic(&self, name: &str) -> Option<Topic> {
         self.with_state(|state| state.topic(name).cloned())
+    }
+
+    /// A group as it is on disk; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when storage failed earlier.
+    pub fn group(&self, name: &str) -> Result<Option<Group>, StoreError> {
+        match self.request(Request::Groups)? {
+            Reply::Groups(groups) => Ok(groups.into_iter().find(|group| group.name() == name)),
+            other => unreachable!("groups are answered with groups, not {other:?}"),
+        }
     }
 
     /// Makes a topic with a fresh id.
