@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use leftoff_consumer::handler::{Answer, Closure, Delivery};
 use leftoff_consumer::runner::{NoProgress, Parts, Report, RunFailure, RunOptions, Runner, SystemClock};
-use leftoff_consumer::sink::{ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written};
+use leftoff_consumer::sink::{
+    ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
+};
 use leftoff_consumer::source;
 use leftoff_engine::broker::{PartitionId, Refusal, Reply, Request};
 use leftoff_wire::record_batch::{BatchBuilder, BatchError, Batches};

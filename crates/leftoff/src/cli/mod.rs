@@ -44,8 +44,9 @@ pub fn main() -> ExitCode {
 fn dispatch(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Completion(args) => completion(args),
-        Command::Demo(_)
-        | Command::Topics(_)
+        Command::Demo(args) => verbs::demo::demo(args),
+        Command::DemoConsumer(args) => verbs::demo::consumer::consume(args),
+        Command::Topics(_)
         | Command::Produce(_)
         | Command::Consume(_)
         | Command::Groups(_)

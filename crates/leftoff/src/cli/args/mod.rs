@@ -100,6 +100,9 @@ impl From<FormatArg> for Format {
 pub enum Command {
     /// Show how a consumer that crashes goes on where it left off
     Demo(demo::DemoArgs),
+    /// One consumer of the demo, which starts it
+    #[command(hide = true)]
+    DemoConsumer(super::verbs::demo::consumer::ConsumerArgs),
     /// Create, list, describe, change, delete and trim topics
     #[command(subcommand)]
     Topics(topics::TopicsCommand),

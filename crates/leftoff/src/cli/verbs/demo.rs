@@ -10,9 +10,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use leftoff::{Leftoff, Record};
+use leftoff::{Leftoff, Offset, Record};
 use leftoff_audit::effects::{EffectFile, NameBy};
-use leftoff_audit::{Effect, Evidence, Limits, LogEntry, LogEvent, PartitionFacts, Question, Seen, SourceError, Stream};
+use leftoff_audit::{
+    Effect, Evidence, Limits, LogEntry, LogEvent, PartitionFacts, Question, Seen, SourceError, Stream,
+};
 
 use crate::cli::args::demo::{Crash, DemoArgs};
 use crate::cli::failure::Failure;
@@ -109,7 +111,7 @@ struct Consumer<'a> {
     args: &'a DemoArgs,
     place: &'a Place,
     /// At which offset, and where within its handling, it is killed.
-    crash: Option<(u64, Crash)>,
+    crash: Option<(Offset, Crash)>,
 }
 
 impl Consumer<'_> {
@@ -118,7 +120,9 @@ impl Consumer<'_> {
         let number = self.number;
         while let Some(said) = process.said()? {
             match said {
-                consumer::Said::Start(offset) => print(&format!("consumer {number} starts at offset {offset}"))?,
+                consumer::Said::Start(offset) => {
+                    print(&format!("consumer {number} starts at offset {offset}"))?
+                }
                 consumer::Said::AtCrashPoint(offset) => {
                     process.kill()?;
                     return print(&format!("consumer {number} crashes at offset {offset}"));
@@ -132,12 +136,17 @@ impl Consumer<'_> {
     }
 
     fn command(&self) -> Result<Command, Failure> {
-        let binary = std::env::current_exe()
-            .map_err(|error| Failure::storage(format!("cannot find this program to start a consumer: {error}")))?;
+        let binary = std::env::current_exe().map_err(|error| {
+            Failure::storage(format!("cannot find this program to start a consumer: {error}"))
+        })?;
         let mut command = Command::new(binary);
         command.arg("demo-consumer");
         command.arg("--log").arg(self.place.log()).arg("--effects").arg(self.place.effects());
-        command.arg("--save").arg(value_name(&self.args.save)).arg("--dedupe").arg(value_name(&self.args.dedupe));
+        command
+            .arg("--save")
+            .arg(value_name(&self.args.save))
+            .arg("--dedupe")
+            .arg(value_name(&self.args.dedupe));
         if let Some((offset, when)) = self.crash {
             command.arg("--stop-at").arg(offset.to_string()).arg("--stop").arg(value_name(&when));
         }
@@ -159,14 +168,18 @@ impl Process {
     fn start(consumer: &Consumer<'_>) -> Result<Process, Failure> {
         // Its standard input is a pipe that nothing is written to: at its crash point it reads, and waits to be killed.
         let started = consumer.command()?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = started.map_err(|error| Failure::storage(format!("cannot start a consumer: {error}")))?;
+        let mut child =
+            started.map_err(|error| Failure::storage(format!("cannot start a consumer: {error}")))?;
         let stdout = child.stdout.take().expect("stdout is piped");
         Ok(Process { child, said: BufReader::new(stdout) })
     }
 
     fn said(&mut self) -> Result<Option<consumer::Said>, Failure> {
         let mut line = String::new();
-        let got = self.said.read_line(&mut line).map_err(|error| Failure::storage(format!("a consumer: {error}")))?;
+        let got = self
+            .said
+            .read_line(&mut line)
+            .map_err(|error| Failure::storage(format!("a consumer: {error}")))?;
         if got == 0 {
             return Ok(None);
         }
@@ -183,7 +196,11 @@ impl Process {
 
     fn wait(&mut self) -> Result<(), Failure> {
         let status = self.child.wait().map_err(|error| Failure::storage(format!("a consumer: {error}")))?;
-        if status.success() { Ok(()) } else { Err(Failure::storage(format!("a consumer ended with {status}"))) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Failure::storage(format!("a consumer ended with {status}")))
+        }
     }
 }
 
@@ -199,7 +216,7 @@ impl Drop for Process {
 fn audit(place: &Place, events: u64) -> Result<leftoff_audit::Verdict, Failure> {
     let log = Leftoff::open(place.log()).map_err(storage)?;
     let saved_next = log.committed(GROUP, TOPIC, 0).map(|committed| committed.next().get());
-    let effects = EffectFile::open(place.effects(), NameBy::Line { topic_id: String::new() })
+    let effects = EffectFile::open(&place.effects(), NameBy::Line { topic_id: String::new() })
         .map_err(|error| Failure::storage(error.to_string()))?;
     let end = i64::try_from(events).expect("the number of events fits");
     let facts = [PartitionFacts { partition: 0, log_start: 0, end, saved_next }];
@@ -217,7 +234,7 @@ struct Lesson {
 impl Evidence for Lesson {
     fn log(&mut self) -> Result<Stream<'_, LogEntry>, SourceError> {
         let log = self.log.clone();
-        let mut from = leftoff::Offset::ZERO;
+        let mut from = Offset::ZERO;
         let chunks = std::iter::from_fn(move || match log.read(TOPIC, 0, from) {
             Ok(chunk) if chunk.next == from => None,
             Ok(chunk) => {
@@ -234,7 +251,7 @@ impl Evidence for Lesson {
     }
 
     fn effects(&mut self) -> Result<Stream<'_, Seen<Effect>>, SourceError> {
-        Ok(Box::new(self.effects.lines()?))
+        Ok(Box::new(self.effects.lines()?.map(|line| line.map_err(Into::into))))
     }
 }
 

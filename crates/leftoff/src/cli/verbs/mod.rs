@@ -1,1 +1,3 @@
 //! The verbs, a file each.
+
+pub mod demo;

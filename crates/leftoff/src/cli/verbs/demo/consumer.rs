@@ -142,7 +142,9 @@ impl Consumer<'_> {
         if self.args.dedupe == Switch::On && self.done.contains(&id) {
             return Ok(());
         }
-        self.effects.add(&id).map_err(|error| Failure::storage(format!("cannot write an effect: {error}")))?;
+        self.effects
+            .add(&id)
+            .map_err(|error| Failure::storage(format!("cannot write an effect: {error}")))?;
         self.done.insert(id);
         Ok(())
     }
@@ -165,11 +167,15 @@ impl Consumer<'_> {
     /// Says so and waits to be killed, if this is the place.
     fn crash_point(&self, event: &Event, here: Crash) -> Result<(), Failure> {
         let offset = event.offset.get();
-        if self.args.stop == here && self.args.stop_at.is_some_and(|stop_at| Ok(offset) == i64::try_from(stop_at)) {
+        if self.args.stop == here
+            && self.args.stop_at.is_some_and(|stop_at| Ok(offset) == i64::try_from(stop_at))
+        {
             Said::AtCrashPoint(offset).say()?;
             // Nothing ever comes: this ends with SIGKILL, or with the demo itself.
             let waited = std::io::stdin().read(&mut [0]);
-            return Err(Failure::storage(format!("the demo ended before it killed this consumer ({waited:?})")));
+            return Err(Failure::storage(format!(
+                "the demo ended before it killed this consumer ({waited:?})"
+            )));
         }
         Ok(())
     }
