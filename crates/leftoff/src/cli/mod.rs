@@ -46,10 +46,10 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Completion(args) => completion(args),
         Command::Demo(args) => verbs::demo::demo(args),
         Command::DemoConsumer(args) => verbs::demo::consumer::consume(args),
-        Command::Topics(_)
-        | Command::Produce(_)
-        | Command::Consume(_)
-        | Command::Groups(_)
+        Command::Topics(command) => verbs::topics::run(&cli.global, command),
+        Command::Produce(args) => verbs::produce::run(&cli.global, args),
+        Command::Consume(args) => verbs::consume::run(&cli.global, args),
+        Command::Groups(_)
         | Command::Wait(_)
         | Command::Check(_)
         | Command::Run(_)

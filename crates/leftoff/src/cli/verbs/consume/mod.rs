@@ -1,0 +1,10 @@
+//! `leftoff consume`.
+
+use crate::cli::args::Global;
+use crate::cli::args::read_write::ConsumeArgs;
+use crate::cli::failure::Failure;
+
+/// Not wired yet.
+pub fn run(_global: &Global, _args: &ConsumeArgs) -> Result<(), Failure> {
+    Err(Failure::usage("this verb is not wired yet"))
+}
