@@ -22,6 +22,9 @@ use serde_json::{Value, json};
 use super::{Answer, Delivery, HandlerError, Record};
 use crate::shorten;
 
+#[cfg(test)]
+mod tests;
+
 /// The first line to a child.
 pub(super) fn hello(topic: &str, group: &str) -> Vec<u8> {
     line(&json!({ "leftoff": 1, "topic": topic, "group": group }))

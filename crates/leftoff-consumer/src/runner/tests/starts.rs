@@ -1,0 +1,107 @@
+//! The table of where a run starts.
+
+use super::super::start::{Facts, Start, decide};
+use super::*;
+
+/// What the sink, the group and the log say; what was asked for; where it starts (or the refusal), and the rule.
+type Row = (
+    Option<Option<i64>>,
+    Option<i64>,
+    (i64, i64),
+    RunOptions,
+    Result<(i64, Option<&'static str>), &'static str>,
+);
+
+fn options() -> RunOptions {
+    RunOptions::default()
+}
+
+fn no_offset(on_no_offset: OnNoOffset) -> RunOptions {
+    RunOptions { on_no_offset, ..options() }
+}
+
+fn skipping() -> RunOptions {
+    RunOptions { on_gap: OnGap::Earliest, ..options() }
+}
+
+fn following() -> RunOptions {
+    RunOptions { on_lost_state: OnLostState::FollowGroup, ..options() }
+}
+
+const NONE: Option<Option<i64>> = None;
+
+#[test]
+fn where_it_starts() {
+    let rows: Vec<Row> = vec![
+        // No authority: the group decides.
+        (NONE, Some(4), (0, 9), options(), Ok((4, None))),
+        (NONE, Some(9), (0, 9), options(), Ok((9, None))),
+        (NONE, None, (3, 9), options(), Ok((3, Some("--on-no-offset earliest")))),
+        (NONE, None, (3, 9), no_offset(OnNoOffset::Latest), Ok((9, Some("--on-no-offset latest")))),
+        (NONE, None, (3, 9), no_offset(OnNoOffset::Stop), Err("offsets 3 to 9")),
+        // The sink decides, whatever the group says.
+        (Some(Some(4)), None, (0, 9), options(), Ok((4, None))),
+        (Some(Some(4)), Some(2), (0, 9), options(), Ok((4, None))),
+        (Some(Some(4)), Some(4), (0, 9), options(), Ok((4, None))),
+        (Some(Some(4)), Some(6), (0, 9), options(), Ok((4, Some("file:x keeps the offset")))),
+        // The sink has nothing: a first run, or its state is lost.
+        (Some(None), None, (0, 9), options(), Ok((0, Some("--on-no-offset earliest")))),
+        (Some(None), Some(0), (0, 9), options(), Ok((0, None))),
+        (Some(None), Some(3), (3, 9), options(), Ok((3, None))),
+        (Some(None), Some(4), (0, 9), options(), Err("file:x holds nothing for quakes/0")),
+        (Some(None), Some(4), (0, 9), following(), Ok((4, None))),
+        (Some(None), Some(4), (0, 9), skipping(), Err("saved offset 4")),
+        // Deleted before it was handled.
+        (NONE, Some(2), (3, 9), options(), Err("offsets 2 to 3")),
+        (Some(Some(2)), None, (5, 9), options(), Err("3 offsets")),
+        (Some(None), Some(2), (5, 9), options(), Err("offsets 2 to 5")),
+        (NONE, Some(2), (5, 9), skipping(), Ok((5, Some("--on-gap earliest")))),
+        // The log went back.
+        (NONE, Some(100), (0, 80), options(), Err("the log ends at 80 (20 offsets before it)")),
+        (Some(Some(100)), None, (0, 80), options(), Err("the log went back")),
+        (NONE, Some(100), (10, 80), skipping(), Ok((10, Some("--on-gap earliest")))),
+    ];
+    for (in_sink, in_group, (log_start, end), options, expect) in rows {
+        let facts = Facts {
+            topic: "quakes",
+            partition: 0,
+            place: in_sink.map(|_| "file:x"),
+            in_sink: in_sink.flatten().map(next),
+            in_group: in_group.map(next),
+            log_start: at(log_start),
+            end: at(end),
+        };
+        let row = format!("sink {in_sink:?} group {in_group:?} log {log_start} to {end}");
+        match (decide(&facts, &options), expect) {
+            (Ok(Start { at: found, decision }), Ok((expected, rule))) => {
+                assert_eq!(found.next().get(), expected, "{row}");
+                assert_eq!(decision.map(|d| d.rule).as_deref(), rule, "{row}");
+            }
+            (Err(refusal), Err(words)) => {
+                let text = refusal.to_string();
+                assert!(text.contains(words), "{row}: {words:?} is not in {text:?}");
+            }
+            (found, expected) => panic!("{row}: {found:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_jump_is_said_in_numbers() {
+    let facts = Facts {
+        topic: "quakes",
+        partition: 0,
+        place: None,
+        in_sink: None,
+        in_group: Some(next(100)),
+        log_start: at(10),
+        end: at(80),
+    };
+    let back = decide(&facts, &skipping()).unwrap().decision.unwrap();
+    assert_eq!(back.to_string(), "--on-gap earliest: goes back from offset 100 to 10 (90 offsets)");
+    let facts = Facts { in_group: None, ..facts };
+    let latest = decide(&facts, &no_offset(OnNoOffset::Latest)).unwrap().decision.unwrap();
+    assert_eq!(latest.to_string(), "--on-no-offset latest: skips offsets 10 to 80 (70 offsets)");
+    let earliest = decide(&facts, &options()).unwrap().decision.unwrap();
+    assert_eq!(earliest.to_string(), "--on-no-offset earliest: starts at offset 10");
+}
