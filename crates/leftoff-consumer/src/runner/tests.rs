@@ -12,6 +12,7 @@ use crate::source::SourceError;
 use crate::testing::*;
 
 mod starts;
+mod whole;
 
 /// A run over a script: what it is made of, all of it with a default.
 struct Case {

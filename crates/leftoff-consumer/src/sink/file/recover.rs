@@ -131,15 +131,12 @@ fn first_run(ops: &mut dyn FileOps, paths: &Paths, group: &str, data: &File) -> 
     let outcomes =
         ops.create(Part::Outcomes, &paths.outcomes).map_err(storage("cannot make", &paths.outcomes))?;
     refuse_bytes(length(&outcomes, &paths.outcomes)?, &paths.outcomes, paths)?;
-    let folder = paths.folder();
-    ops.sync_folder(folder).map_err(storage("cannot sync", folder))?;
     let (new, state) = (&paths.sidecar_new, State::new(group));
     let sidecar = ops.create(Part::Sidecar, new).map_err(storage("cannot make", new))?;
     ops.set_len(Part::Sidecar, &sidecar, 0).map_err(storage("cannot make", new))?;
     ops.set_len(Part::Sidecar, &sidecar, 2 * SLOT_BYTES as u64).map_err(storage("cannot make", new))?;
     write_slot(ops, paths, &sidecar, Place::A, &state)?;
     ops.rename(new, &paths.sidecar).map_err(storage("cannot rename", new))?;
-    ops.sync_folder(folder).map_err(storage("cannot sync", folder))?;
     Ok(newest(state, Place::A, false))
 }
 
@@ -154,6 +151,9 @@ fn settle(
 ) -> Result<Open, SinkError> {
     let sidecar = OpenOptions::new().read(true).write(true).open(&paths.sidecar);
     let sidecar = sidecar.map_err(storage("cannot open", &paths.sidecar))?;
+    // Names first: no slot may ever speak of a file whose name a power cut takes away.
+    let folder = paths.folder();
+    ops.sync_folder(folder).map_err(storage("cannot sync", folder))?;
     // It may stand in the page cache only, even after a sync that failed: so it is written again, the same bytes in the same
     // place, before the other slot is given up.
     write_slot(ops, paths, &sidecar, found.place, &found.state)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use tempfile::{TempDir, tempdir};
+use tempfile::TempDir;
 
 use super::*;
 use crate::handler::Record;
@@ -13,6 +13,12 @@ use crate::testing::{at, id, next};
 
 mod crashes;
 mod damage;
+
+/// In memory where the system offers that: these tests copy many files, and no disk needs to be waited for.
+fn tempdir() -> io::Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }
+}
 
 fn claim_of(partition: i32) -> ClaimPartition {
     ClaimPartition { id: id(partition), topic: "quakes".to_owned() }

@@ -102,6 +102,14 @@ struct Durable {
     names: BTreeSet<PathBuf>,
 }
 
+impl Durable {
+    /// The same, after the files were copied.
+    fn moved(&self, from: &Path, to: &Path) -> Durable {
+        let names = self.names.iter().map(|name| to.join(name.strip_prefix(from).unwrap())).collect();
+        Durable { content: self.content.clone(), names }
+    }
+}
+
 /// The operating system up to a step, and a process that is dead from then on.
 #[derive(Debug)]
 struct Dying {
@@ -109,7 +117,6 @@ struct Dying {
     left: usize,
     /// The step it dies at is half done, if it is a write.
     torn: bool,
-    /// This step is left out, everything else happens: a missing sync.
     durable: Arc<Mutex<Durable>>,
 }
 
@@ -172,7 +179,7 @@ const PARTS: [(Part, &str); 3] =
 type Image = Option<Vec<u8>>;
 
 /// What may be left of a file: all that was written; what was synced; the new length with zeros for what was not synced;
-/// the new bytes up to the middle of what changed; and nothing, while its name is not durable.
+/// the new bytes up to the middle of what changed, or from there on; and nothing, while its name is not durable.
 fn images_of(folder: &Path, (part, name): (Part, &str), durable: &Durable) -> Vec<Image> {
     let path = folder.join(name);
     let Ok(written) = fs::read(&path) else { return vec![None] };
@@ -185,7 +192,8 @@ fn images_of(folder: &Path, (part, name): (Part, &str), durable: &Durable) -> Ve
         let last = (0..written.len()).rev().find(|&i| written[i] != zeros[i]).unwrap_or(first);
         let middle = (first + last).div_ceil(2).min(written.len());
         let half = [&written[..middle], &zeros[middle..]].concat();
-        images.extend([Some(synced), Some(zeros), Some(half)]);
+        let other_half = [&zeros[..middle], &written[middle..]].concat();
+        images.extend([Some(synced), Some(zeros), Some(half), Some(other_half)]);
     }
     if !durable.names.contains(&path) {
         images.push(None);
@@ -216,25 +224,34 @@ fn lay_out(images: &[Image; 3]) -> TempDir {
     folder
 }
 
-/// Runs until `steps` are done, and dies. `None` if the work was finished before.
-fn die_after(steps: usize, torn: bool, folder: &Path, acknowledged: &mut [i64; 2]) -> Option<Durable> {
-    let durable = Arc::new(Mutex::new(Durable::default()));
-    {
-        let mut durable = durable.lock().unwrap();
-        for (part, name) in PARTS {
-            if let Ok(bytes) = fs::read(folder.join(name)) {
-                durable.content.insert(part, bytes);
-                durable.names.insert(folder.join(name));
-            }
+/// Everything that is in the folder, for certain: how a machine comes up.
+fn durable_as_found(folder: &Path) -> Durable {
+    let mut durable = Durable::default();
+    for (part, name) in PARTS {
+        if let Ok(bytes) = fs::read(folder.join(name)) {
+            durable.content.insert(part, bytes);
+            durable.names.insert(folder.join(name));
         }
     }
-    let ops = Dying { left: steps, torn, durable: durable.clone() };
+    durable
+}
+
+/// Runs until `steps` are done, and dies. False if the work was finished before.
+fn die_after(
+    steps: usize,
+    torn: bool,
+    folder: &Path,
+    durable: &mut Durable,
+    acknowledged: &mut [i64; 2],
+) -> bool {
+    let shared = Arc::new(Mutex::new(std::mem::take(durable)));
+    let ops = Dying { left: steps, torn, durable: shared.clone() };
     let mut sink = FileSink::with_ops(folder.join("out"), "alerts".to_owned(), Box::new(ops));
     let ended = work(&mut sink, acknowledged);
-    drop(sink);
+    *durable = std::mem::take(&mut shared.lock().unwrap());
     match ended {
-        Ok(()) => None,
-        Err(SinkError::Storage { .. }) => Some(std::mem::take(&mut durable.lock().unwrap())),
+        Ok(()) => false,
+        Err(SinkError::Storage { .. }) => true,
         Err(SinkError::Refused(text)) => panic!("step {steps}: {text}"),
     }
 }
@@ -256,13 +273,12 @@ fn stopped_after_every_step_for_every_image() {
     loop {
         for torn in [false, true] {
             let folder = tempdir().unwrap();
-            let mut acknowledged = [0; 2];
-            let Some(durable) = die_after(steps, torn, folder.path(), &mut acknowledged) else {
+            let (mut durable, mut acknowledged) = (Durable::default(), [0; 2]);
+            if !die_after(steps, torn, folder.path(), &mut durable, &mut acknowledged) {
                 assert!(steps > 30, "the work has more steps than that");
                 return;
-            };
-            let all = surviving(folder.path(), &durable);
-            for (number, images) in all.iter().enumerate() {
+            }
+            for (number, images) in surviving(folder.path(), &durable).iter().enumerate() {
                 recover(images, acknowledged, &format!("step {steps}, torn {torn}, image {number}"));
             }
         }
@@ -270,26 +286,48 @@ fn stopped_after_every_step_for_every_image() {
     }
 }
 
-#[test]
-fn stopped_again_in_the_recovery() {
-    // A first life that dies in the middle of its third save, at each of its steps; then a second that dies while it claims.
-    for steps in 20..32 {
+/// A first life that dies at each of these steps, and a second that dies soon after. Between the two the power fails, or only
+/// the process dies: then the second life sees what the disk may lack.
+fn stopped_twice(first_steps: std::ops::Range<usize>, power_cut_between: bool) {
+    for steps in first_steps {
         let folder = tempdir().unwrap();
-        let mut acknowledged = [0; 2];
-        let Some(durable) = die_after(steps, true, folder.path(), &mut acknowledged) else { break };
-        for first in surviving(folder.path(), &durable) {
+        let (mut durable, mut acknowledged) = (Durable::default(), [0; 2]);
+        assert!(die_after(steps, true, folder.path(), &mut durable, &mut acknowledged));
+        let between = if power_cut_between {
+            // Other ones at each step: all of them would take longer than they are worth.
+            surviving(folder.path(), &durable).into_iter().skip(steps % 5).step_by(5).collect()
+        } else {
+            vec![PARTS.map(|(_, name)| fs::read(folder.path().join(name)).ok())]
+        };
+        for first in between {
             for second_steps in 0..10 {
-                let folder = lay_out(&first);
-                let mut acknowledged = acknowledged;
-                let Some(durable) = die_after(second_steps, true, folder.path(), &mut acknowledged) else {
-                    break;
+                let second = lay_out(&first);
+                let mut durable = if power_cut_between {
+                    durable_as_found(second.path())
+                } else {
+                    durable.moved(folder.path(), second.path())
                 };
-                for (number, images) in surviving(folder.path(), &durable).iter().enumerate() {
+                let mut acknowledged = acknowledged;
+                if !die_after(second_steps, true, second.path(), &mut durable, &mut acknowledged) {
+                    break;
+                }
+                for (number, images) in surviving(second.path(), &durable).iter().enumerate() {
                     recover(images, acknowledged, &format!("{steps}, then {second_steps}, image {number}"));
                 }
             }
         }
     }
+}
+
+#[test]
+fn the_power_fails_and_fails_again_in_the_recovery() {
+    stopped_twice(0..10, true);
+    stopped_twice(20..26, true);
+}
+
+#[test]
+fn the_process_dies_and_the_power_fails_in_the_recovery() {
+    stopped_twice(0..30, false);
 }
 
 #[test]
