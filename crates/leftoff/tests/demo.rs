@@ -51,7 +51,8 @@ const CASES: &str = "
 fn every_crash_point_and_order() {
     for case in CASES.lines().filter(|line| !line.is_empty()) {
         let (args, expect) = case.split_once("=>").unwrap();
-        let [start, handled, last_line, code] = expect.split('#').map(str::trim).collect::<Vec<_>>()[..] else {
+        let [start, handled, last_line, code] = expect.split('#').map(str::trim).collect::<Vec<_>>()[..]
+        else {
             panic!("not a case: {case}");
         };
         let output = demo(args);

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leftoff_wire::{Offset, Uuid};
+
+use super::epochs::{self, Epochs};
 use super::verify::{Finding, FindingKind, index_file};
 use super::window::read_exact;
-use super::{Access, Log, LogError, segment};
-use crate::disk::{DiskFile, OpenHow};
+use super::{Access, Log, LogError, METADATA, Mark, metadata_text, segment, small_file};
+use crate::disk::{Disk, DiskFile, OpenHow};
 
 /// Bytes are copied in steps of this size.
 const COPY_BYTES: u64 = 1 << 20;
@@ -39,6 +42,37 @@ impl Log {
             }
             FindingKind::Short | FindingKind::Hole | FindingKind::EpochFell => Ok(None),
         }
+    }
+
+    /// Gives a partition whose synced end is known, and whose segment there is short or gone, a new segment at that end: what
+    /// is left of the old ones stays readable, the lost offsets are a hole, and none is given out twice. Makes the folder
+    /// if it is gone, too; its name in the parent is for the caller to sync. The mark that holds from then on.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn begin_anew(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        topic_id: Uuid,
+        end: Offset,
+    ) -> Result<Mark, LogError> {
+        if disk.metadata(dir).map_err(LogError::io("look at", dir))?.is_none() {
+            disk.create_dir(dir).map_err(LogError::io("create", dir))?;
+        }
+        let mut files = Vec::new();
+        for (name, text) in
+            [(METADATA, metadata_text(topic_id)), (epochs::CHECKPOINT, Epochs::default().text())]
+        {
+            let path = dir.join(name);
+            if disk.metadata(&path).map_err(LogError::io("look at", &path))?.is_none() {
+                files.push(small_file(&**disk, &path, &text)?);
+            }
+        }
+        let segment = segment::create(&**disk, dir, end)?;
+        files.extend(segment.lock().files());
+        files.push(segment.log);
+        disk.sync(&files, &[dir.to_owned()]).map_err(LogError::sync(dir))?;
+        Ok(Mark { segment_base: end, end, position_bytes: 0 })
     }
 
     fn cut_out(&mut self, finding: &Finding, aside_dir: &Path) -> Result<PathBuf, LogError> {
@@ -77,7 +111,7 @@ impl Log {
         }
     }
 
-    fn remove_indexes(&self, base: leftoff_wire::Offset) -> Result<(), LogError> {
+    fn remove_indexes(&self, base: Offset) -> Result<(), LogError> {
         for kind in [segment::INDEX, segment::TIME_INDEX] {
             let path = segment::path(&self.dir, base, kind);
             if self.disk.metadata(&path).map_err(LogError::io("look at", &path))?.is_some() {

@@ -49,12 +49,11 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Topics(command) => verbs::topics::run(&cli.global, command),
         Command::Produce(args) => verbs::produce::run(&cli.global, args),
         Command::Consume(args) => verbs::consume::run(&cli.global, args),
-        Command::Groups(_)
-        | Command::Wait(_)
-        | Command::Check(_)
-        | Command::Run(_)
-        | Command::Doctor(_)
-        | Command::Backup(_) => Err(Failure::usage("this verb is not wired yet")),
+        Command::Doctor(args) => verbs::doctor::doctor(&cli.global, args),
+        Command::Backup(args) => verbs::backup::backup(&cli.global, args),
+        Command::Groups(_) | Command::Wait(_) | Command::Check(_) | Command::Run(_) => {
+            Err(Failure::usage("this verb is not wired yet"))
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The verbs, a file each.
 
+pub mod backup;
 pub mod consume;
 pub mod demo;
+pub mod doctor;
 pub mod produce;
 pub mod topics;
 

@@ -1,0 +1,41 @@
+//! `leftoff backup`
+
+use leftoff_engine::broker::backup::{BackupError, backup as copy};
+
+use crate::cli::args::Global;
+use crate::cli::args::upkeep::BackupArgs;
+use crate::cli::failure::Failure;
+use crate::cli::notes::Notes;
+use crate::cli::progress::Progress;
+use crate::cli::session;
+
+/// Copies the directory as it is at one moment.
+pub fn backup(global: &Global, args: &BackupArgs) -> Result<(), Failure> {
+    let from = session::disk(&global.data)?;
+    std::fs::create_dir_all(&args.to)
+        .map_err(|error| Failure::storage(format!("cannot make {}: {error}", args.to.display())))?;
+    let to = session::disk(&args.to)?;
+    let progress = Progress::bytes(None, global.quiet);
+    let copied = copy(&from, &to, &mut |bytes| progress.advance(bytes));
+    drop(progress);
+    let copied = copied.map_err(|error| from_backup(global, error))?;
+    Notes::new(global.quiet).note(&format!(
+        "{} topics in {} partitions, {} bytes, copied to {}; it is a data directory: --data {0}",
+        copied.topics,
+        copied.partitions,
+        copied.bytes,
+        args.to.display(),
+    ));
+    Ok(())
+}
+
+fn from_backup(global: &Global, error: BackupError) -> Failure {
+    match error {
+        BackupError::Open(error) => session::from_open(&global.data, error),
+        BackupError::Target(_) | BackupError::TargetInUse => Failure::refused(error.to_string()),
+        BackupError::NotOfOneMoment
+        | BackupError::Log(_)
+        | BackupError::Marks(_)
+        | BackupError::Io { .. } => Failure::storage(error.to_string()),
+    }
+}
