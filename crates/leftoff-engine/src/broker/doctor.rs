@@ -164,7 +164,8 @@ impl Doctor<'_> {
             recovery::open_log(self.disk, dir, partition, ends, metadata, access)
         };
         let mut log = open(&self.ends)?;
-        if let Some(damage) = log.mark_damage() {
+        let short = log.mark_damage();
+        if let Some(damage) = short {
             let repaired = match self.marks {
                 Some(_) => Some(self.begin_anew(dir, partition)?),
                 None => None,
@@ -181,6 +182,9 @@ impl Doctor<'_> {
         self.examined.bytes += bytes;
         // From the last to the first: cutting something out moves what lies behind it.
         for finding in findings.into_iter().rev() {
+            if finding.kind == FindingKind::Short && short.is_some() {
+                continue; // Told already.
+            }
             let repaired = match self.marks {
                 Some(_) => self.mend(&mut log, partition, &finding)?,
                 None => None,

@@ -1,1 +1,6 @@
+//! What the broker promises that the crash tests do not look at: damage, repair, backup, a full disk.
+#![allow(clippy::unwrap_used)]
 
+mod damage;
+mod rig;
+mod space;
