@@ -100,6 +100,10 @@ impl Log {
         self.finish_indexes()?;
         let created = segment::create(&*self.disk, &self.dir, self.end)?;
         self.dirty.extend(closed.lock().files().map(|file| (closed.base, file)));
+        if !self.active_is_dirty {
+            // A process that was killed may have cut the file without a sync; nobody looks behind its end again.
+            self.dirty.push((closed.base, closed.log.clone()));
+        }
         self.dir_is_dirty = true;
         let last = self.segments.last().expect("a log has an active segment");
         last.bytes.set(self.end_bytes).expect("the size is not known before the segment is closed");

@@ -5,7 +5,11 @@
 use std::io;
 use std::sync::Arc;
 
+use super::window::read_exact;
 use crate::disk::DiskFile;
+
+/// How many entries are read at once where all are looked at.
+const STEP_ENTRIES: usize = 4096;
 
 /// A place in the offset index: a batch, by its last offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(super) struct TimeEntry {
 pub(super) trait Entry: Copy {
     /// Bytes of one entry.
     const BYTES: usize;
+    /// Whether it can be the entry behind `before`.
+    fn follows(&self, before: &Self) -> bool;
     /// Appends the entry's bytes.
     fn encode(&self, out: &mut Vec<u8>);
     /// Reads an entry from exactly `BYTES` bytes.
@@ -37,6 +43,10 @@ pub(super) trait Entry: Copy {
 
 impl Entry for OffsetEntry {
     const BYTES: usize = 8;
+
+    fn follows(&self, before: &OffsetEntry) -> bool {
+        self.relative_offset > before.relative_offset && self.position_bytes > before.position_bytes
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.relative_offset.to_be_bytes());
@@ -50,6 +60,10 @@ impl Entry for OffsetEntry {
 
 impl Entry for TimeEntry {
     const BYTES: usize = 12;
+
+    fn follows(&self, before: &TimeEntry) -> bool {
+        self.relative_offset > before.relative_offset && self.timestamp_ms > before.timestamp_ms
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.timestamp_ms.to_be_bytes());
@@ -145,6 +159,27 @@ impl<E: Entry> Index<E> {
             }
         }
         Ok(low)
+    }
+
+    /// Whether all entries on file rise: what a power cut tore does not. Reads the file in steps.
+    pub fn is_rising(&self) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(true) };
+        let mut before: Option<E> = None;
+        let mut step = vec![0; STEP_ENTRIES * E::BYTES];
+        let (mut position_bytes, end_bytes) = (0, self.on_file * E::BYTES as u64);
+        while position_bytes < end_bytes {
+            let left = usize::try_from(end_bytes - position_bytes).unwrap_or(usize::MAX);
+            let take = step.len().min(left);
+            read_exact(&**file, &mut step[..take], position_bytes)?;
+            for entry in step[..take].chunks_exact(E::BYTES).map(E::decode) {
+                if before.is_some_and(|before| !entry.follows(&before)) {
+                    return Ok(false);
+                }
+                before = Some(entry);
+            }
+            position_bytes += take as u64;
+        }
+        Ok(true)
     }
 
     /// Forgets the entries from number `count` on, in the file too.

@@ -243,7 +243,7 @@ pub(super) struct Valid {
 }
 
 impl Indexes {
-    /// Drops the entries above the end of the segment, or all if the last of the others is wrong.
+    /// Drops the entries above the end of the segment, or all if the others do not rise or the last of them is wrong.
     pub fn cut_to_valid(&mut self, view: &View) -> io::Result<Valid> {
         let Stretch { end_bytes, next, .. } = view.whole;
         let segment = &view.segment;
@@ -260,6 +260,9 @@ impl Indexes {
     }
 
     fn valid(&self, view: &View) -> io::Result<Option<Valid>> {
+        if !self.offsets.is_rising()? || !self.times.is_rising()? {
+            return Ok(None);
+        }
         let (Some(offset), Some(time)) = (self.offsets.last()?, self.times.last()?) else {
             return Ok((self.offsets.len() + self.times.len() == 0).then(Valid::default));
         };
