@@ -14,9 +14,9 @@ pub struct Leftoff {
 }
 
 impl Leftoff {
-    /// Builds the command as users get it.
+    /// Builds the command as the tests do, with all its assertions.
     pub fn build(data: PathBuf) -> anyhow::Result<Leftoff> {
-        let arguments = ["build", "--release", "--locked", "--package", "leftoff", "--bin", "leftoff"];
+        let arguments = ["build", "--locked", "--package", "leftoff", "--bin", "leftoff"];
         let output = cargo()
             .args(arguments)
             .arg("--message-format=json-render-diagnostics")
