@@ -108,15 +108,15 @@ pub enum LogError {
         /// Base offset of the segment.
         segment: Offset,
     },
-    /// A file of ours holds something that we never write there.
-    #[error("{path} is not readable as {what}: {why}")]
-    Malformed {
-        /// The file.
+    /// A repair was asked for with a finding that is not true, or not any more: look again.
+    #[error("segment {segment} of {path} has no such damage at position {position_bytes}")]
+    NoSuchDamage {
+        /// The partition's folder.
         path: PathBuf,
-        /// What it should be.
-        what: &'static str,
-        /// What is wrong with it.
-        why: String,
+        /// Base offset of the segment.
+        segment: Offset,
+        /// Where the finding says the damage begins.
+        position_bytes: u64,
     },
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leftoff_wire::{Offset, Uuid};
 
 use super::epochs::{self, Epochs};
+use super::scan::{Check, Scan, Step};
 use super::verify::{Finding, FindingKind, index_file};
 use super::window::read_exact;
 use super::{Access, Log, LogError, METADATA, Mark, metadata_text, segment, small_file};
@@ -26,7 +27,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::NotClosed`] for the segment in which the mark lies: [`Log::roll`], sync, [`Log::publish`] and save
-    /// the mark before. If the bytes are not what the finding says any more, [`LogError::Io`].
+    /// the mark before. [`LogError::NoSuchDamage`] if the finding is not true any more.
     pub fn set_aside(&mut self, finding: &Finding, aside_dir: &Path) -> Result<Option<PathBuf>, LogError> {
         let path = self.dir.clone();
         if self.access == Access::Reader {
@@ -77,10 +78,13 @@ impl Log {
 
     fn cut_out(&mut self, finding: &Finding, aside_dir: &Path) -> Result<PathBuf, LogError> {
         let Finding { segment, position_bytes, len_bytes, .. } = *finding;
+        if !self.is_true(finding)? {
+            return Err(LogError::NoSuchDamage { path: self.dir.clone(), segment, position_bytes });
+        }
         let path = segment::path(&self.dir, segment, segment::LOG);
         let file = self.disk.open(&path, OpenHow::Read).map_err(LogError::io("open", &path))?;
         let end_bytes = file.len().map_err(LogError::io("look at", &path))?;
-        let aside = aside_dir.join(self.aside_name(finding));
+        let aside = self.free_name(finding, aside_dir)?;
         self.copy(&aside, &[(position_bytes, len_bytes)], &*file)?;
         self.disk.sync_dir(aside_dir).map_err(LogError::sync(aside_dir))?;
 
@@ -97,6 +101,24 @@ impl Log {
             *segment = segment::Segment::new(segment.base);
         }
         Ok(aside)
+    }
+
+    /// Whether the damage is there, and there just so: good batches are never taken out.
+    fn is_true(&self, finding: &Finding) -> Result<bool, LogError> {
+        let Some(number) = self.segments.iter().position(|segment| segment.base == finding.segment) else {
+            return Ok(false);
+        };
+        let view = self.view(number, finding.segment)?;
+        let path = segment::path(&self.dir, finding.segment, segment::LOG);
+        let mut scan = Scan::new(view.whole, Check::Checksums);
+        while let Some(step) = scan.step().map_err(LogError::io("read", &path))? {
+            if let Step::Damage { position_bytes, len_bytes, .. } = step
+                && (position_bytes, len_bytes) == (finding.position_bytes, finding.len_bytes)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn make_indexes_anew(&mut self, finding: &Finding) -> Result<(), LogError> {
@@ -121,10 +143,16 @@ impl Log {
         Ok(())
     }
 
-    /// `TOPIC-PARTITION.SEGMENT.POSITION.bytes`
-    fn aside_name(&self, finding: &Finding) -> String {
+    /// `TOPIC-PARTITION.SEGMENT.POSITION.bytes`, with a number behind it if an earlier repair left such a file.
+    fn free_name(&self, finding: &Finding, aside_dir: &Path) -> Result<PathBuf, LogError> {
         let dir = self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        format!("{dir}.{:020}.{}.bytes", finding.segment.get(), finding.position_bytes)
+        let name = format!("{dir}.{:020}.{}.bytes", finding.segment.get(), finding.position_bytes);
+        let (mut path, mut number) = (aside_dir.join(&name), 0);
+        while self.disk.metadata(&path).map_err(LogError::io("look at", &path))?.is_some() {
+            number += 1;
+            path = aside_dir.join(format!("{name}.{number}"));
+        }
+        Ok(path)
     }
 
     /// Writes parts of a file, given by place and length, to a new file, and syncs that.
