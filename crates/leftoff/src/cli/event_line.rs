@@ -10,7 +10,7 @@ use super::bad_value::{BadValue, shorten};
 use super::failure::Failure;
 pub use super::json_path::JsonPath;
 use super::json_path::as_text;
-pub use line_reader::{Line, LineReader, MAX_LINE_BYTES};
+pub use line_reader::{Line, LineReader, MAX_LINE_BYTES, PASSED_BYTES};
 
 /// What the help of `--input` says.
 pub const INPUT_FORMS: &str = "\

@@ -19,6 +19,8 @@ pub enum Exit {
     Refused = 4,
     /// The disk failed, is full, or holds damaged bytes.
     Storage = 5,
+    /// SIGINT or SIGTERM came before the work was done; what was begun is finished and told.
+    Interrupted = 130,
 }
 
 /// A failure as a person reads it: `error: MESSAGE`, then `hint: HINT`.
@@ -89,6 +91,13 @@ impl Failure {
     /// Adds the hint if there is one.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Failure {
         self.hint = hint.or(self.hint);
+        self
+    }
+
+    /// Says more about what happened, behind the message.
+    pub fn also(mut self, more: &str) -> Failure {
+        self.message.push_str("; ");
+        self.message.push_str(more);
         self
     }
 

@@ -18,6 +18,7 @@ pub mod partitioner;
 pub mod place;
 pub mod progress;
 pub mod session;
+pub mod stop;
 pub mod table;
 pub mod time;
 pub mod verbs;

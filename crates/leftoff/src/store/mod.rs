@@ -259,6 +259,14 @@ impl Store {
         Ok(events_in(&fetched, from)?)
     }
 
+    /// Whether another process waits to write and this one has had its turn: time for [`Store::give_way`].
+    ///
+    /// # Errors
+    /// When the lock files cannot be used.
+    pub fn must_give_way(&self) -> Result<bool, StoreError> {
+        Ok(self.lock().held_since.elapsed() >= LEAST_TURN && DirectoryLock::is_wanted(&self.shared.root)?)
+    }
+
     /// Lets another process write, if one waits and this one has had its turn: closes the directory, gives the lock away,
     /// and opens it again when it is free. A long-running verb calls this between two steps, with no ticket open; so
     /// `run` and `produce` work side by side on one directory. Returns whether it gave way.
@@ -371,6 +379,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Whether the request was refused at once. A caller that submits without waiting looks, so that nothing goes in behind
+    /// what did not.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.store.lock().replies.get(&self.id), Some(Reply::Refused(_)))
+    }
+
     /// Waits until the answer is on disk; does the sync for everybody if nobody else does.
     ///
     /// # Errors

@@ -39,6 +39,9 @@ pub struct ProduceArgs {
     /// Read FILE, not stdin, and remember how far: run again after any stop, it goes on with the next line
     #[arg(long, value_name = "FILE")]
     pub source: Option<PathBuf>,
+    /// Read FILE from its beginning again: it is another one than at the last run
+    #[arg(long, requires = "source")]
+    pub from_start: bool,
 }
 
 /// The names of [`InputForm`] on the command line.

@@ -41,3 +41,8 @@ pub fn no_partition(topic: &Topic, number: i32) -> Failure {
         failure.hint(format!("it has 0 to {last}; `leftoff topics alter` gives it more"))
     }
 }
+
+/// `1 event`, `1707 events`
+pub fn events(count: u64) -> String {
+    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
+}

@@ -195,6 +195,6 @@ fn closed(store: Store) -> Result<(), Failure> {
 }
 
 /// `1 partition`, `4 partitions`
-fn partitions(count: i32) -> String {
+pub fn partitions(count: i32) -> String {
     if count == 1 { "1 partition".to_owned() } else { format!("{count} partitions") }
 }
