@@ -209,10 +209,8 @@ fn tell_end(
     match source {
         Some(source) if count == 0 => note(global, &format!("nothing new in {source} for {topic}")),
         Some(source) => {
-            note(
-                global,
-                &format!("{events} events in {topic}, on disk; {source} is read up to line {lines}"),
-            );
+            let events = events(count);
+            note(global, &format!("{events} in {topic}, on disk; {source} is read up to line {lines}"));
         }
         None => note(global, &format!("{} in {topic}, on disk", events(count))),
     }
@@ -238,9 +236,9 @@ fn told(failure: Failure, args: &ProduceArgs, acknowledged: &Acknowledged) -> Fa
 fn cut_short(failure: Failure, args: &ProduceArgs, acknowledged: &Acknowledged) -> Failure {
     let (events, lines) = (events(acknowledged.events()), acknowledged.lines());
     match args.source {
-        Some(_) => failure.also(&format!("{events} are on disk, run again to go on")),
+        Some(_) => failure.also(&format!("{events} on disk, run again to go on")),
         None => failure.also(&format!(
-            "{events}, those of the first {lines} lines, are on disk, and perhaps some behind them"
+            "{events} on disk, those of the first {lines} lines; perhaps some behind them, too"
         )),
     }
 }
