@@ -92,7 +92,7 @@ pub fn examine(
         None => return Ok(doctor.examined),
     };
     if let Some(log) = doctor.look_at_log(OFFSETS_DIR, OFFSETS_LOG, Some(&metadata))?
-        && let Err(error) = recovery::load_coordinator(&log)
+        && let Err(error) = recovery::load_coordinator(disk, &log)
     {
         doctor.say(OFFSETS_DIR, Ailment::Unreadable { what: error.to_string() }, None);
     }

@@ -18,6 +18,7 @@ mod recovery;
 mod retention;
 mod rounds;
 mod settings;
+mod snapshot;
 mod state;
 mod topics;
 
@@ -28,8 +29,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use leftoff_wire::Uuid;
 use leftoff_wire::record_batch::{BatchBuilder, Batches};
+use leftoff_wire::{Offset, Uuid};
 
 use crate::disk::{Disk, OpenHow};
 use crate::log::{LogError, Mark};
@@ -76,6 +77,9 @@ const UNCHECKED_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 const REST_MS: i64 = 1_000;
 /// Kafka's `log.retention.check.interval.ms`.
 const RETENTION_CHECK_MS: i64 = 300_000;
+/// A start replays at most about so many records of the offsets log, or four for each key.
+const SNAPSHOT_EVERY_RECORDS: u64 = 20_000;
+const SNAPSHOT_AT_STOP_RECORDS: u64 = 5_000;
 /// Freed for the offsets log when the disk is full.
 const RESERVE_FILE: &str = "reserve";
 const RESERVE_BYTES: u64 = 1024 * 1024;
@@ -118,6 +122,8 @@ pub struct Broker {
     last_append: Timestamp,
     next_retention: Timestamp,
     reserve_is_free: bool,
+    /// Up to where the snapshot of the offsets log speaks.
+    snapshot_next: Offset,
     recovered: Recovered,
 }
 
@@ -204,6 +210,7 @@ impl Broker {
         for log in self.state.logs.values_mut() {
             log.close()?;
         }
+        self.renew_snapshot(SNAPSHOT_AT_STOP_RECORDS)?;
         let path = Path::new(MARKS_FILE);
         self.marks.sync_now().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
     }
@@ -281,6 +288,29 @@ impl Broker {
         for (id, reply) in self.rounds.release(round) {
             self.outputs.push_back(Output::Reply { id, reply });
         }
+        if let Err(error) = self.renew_snapshot(SNAPSHOT_EVERY_RECORDS) {
+            self.storage_failed(error.to_string());
+        }
+    }
+
+    /// Writes a snapshot of the offsets log if so many records came since the last one, and all of them are on disk. Rare
+    /// enough that it is done inline. A full disk does without.
+    fn renew_snapshot(&mut self, every: u64) -> Result<(), LogError> {
+        let log = self.state.offsets_log();
+        let since = log.high_watermark().get() - self.snapshot_next.get();
+        if since < i64::try_from(every).unwrap_or(i64::MAX) || log.end() != log.high_watermark() {
+            return Ok(());
+        }
+        // Rewriting many keys for a few records would cost more than it saves.
+        if since < 4 * self.state.coordinator.newest_records().len() as i64 {
+            return Ok(());
+        }
+        match snapshot::write(&self.disk, log, &self.state.coordinator) {
+            Ok(next) => self.snapshot_next = next,
+            Err(error) if error.is_no_space() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Makes a finished round readable, in one step.

@@ -16,6 +16,7 @@ use crate::broker::directory::{self, DirectoryError, METADATA_DIR, OFFSETS_DIR};
 use crate::broker::marks::{Marks, MarksError};
 use crate::broker::metadata::MetadataError;
 use crate::broker::rounds::Rounds;
+use crate::broker::snapshot;
 use crate::broker::topics::{folder, folder_topic_id, log_config, move_aside, unlink_folder};
 use crate::broker::{
     Broker, BrokerConfig, Change, EMPTY, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, RESERVE_FILE,
@@ -140,7 +141,7 @@ impl Broker {
                 recovered.damaged.push(format!("{}: {damage}", log.dir().display()));
             }
         }
-        let coordinator = load_coordinator(&logs[&OFFSETS_LOG])?;
+        let (coordinator, snapshot_next) = load_coordinator(&disk, &logs[&OFFSETS_LOG])?;
         let state = State { cluster_id, metadata, coordinator, logs };
         let mut broker = Broker {
             reserve_is_free: !has_reserve(&disk)?,
@@ -155,6 +156,7 @@ impl Broker {
             unchecked_bytes: 0,
             last_append: now,
             next_retention: now,
+            snapshot_next,
             recovered,
         };
         broker.finish_opening(now)?;
@@ -264,7 +266,7 @@ fn open_logs(
 /// Reads the metadata log into a state.
 pub(super) fn load_metadata(log: &Log) -> Result<Metadata, OpenError> {
     let mut metadata = Metadata::default();
-    each_record(log, METADATA_DIR, &mut |offset, key, value, _| {
+    each_record(log, log.log_start(), METADATA_DIR, &mut |offset, key, value, _| {
         let change = Change::decode(key, value).map_err(|error| OpenError::Metadata { offset, error })?;
         metadata.replay(change);
         Ok(())
@@ -272,24 +274,26 @@ pub(super) fn load_metadata(log: &Log) -> Result<Metadata, OpenError> {
     Ok(metadata)
 }
 
-/// Reads the offsets log into a state: the same replay that live traffic goes through.
-pub(super) fn load_coordinator(log: &Log) -> Result<Coordinator, OpenError> {
-    let mut coordinator = Coordinator::default();
-    each_record(log, OFFSETS_DIR, &mut |offset, key, value, headers| {
+/// Reads the offsets log into a state, from the snapshot on if there is one: the same replay that live traffic goes
+/// through. Also says up to where the snapshot spoke.
+pub(super) fn load_coordinator(disk: &Arc<dyn Disk>, log: &Log) -> Result<(Coordinator, Offset), OpenError> {
+    let (mut coordinator, from) =
+        snapshot::load(disk, log).unwrap_or_else(|| (Coordinator::default(), log.log_start()));
+    each_record(log, from, OFFSETS_DIR, &mut |offset, key, value, headers| {
         Ok(coordinator.replay(offset, key, value, headers.iter().copied())?)
     })?;
-    Ok(coordinator)
+    Ok((coordinator, from))
 }
 
 type Headers<'a> = [(&'a [u8], Option<&'a [u8]>)];
 
 fn each_record(
     log: &Log,
+    from: Offset,
     name: &'static str,
     visit: &mut dyn FnMut(Offset, &[u8], Option<&[u8]>, &Headers<'_>) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
-    let log_start = log.log_start();
-    for step in log.read_batches(log_start) {
+    for step in log.read_batches(from) {
         let bytes = match step? {
             ReadBatch::Batch { bytes, .. } => bytes,
             // A repair took damaged batches out; what it could not save it has named.
@@ -304,7 +308,7 @@ fn each_record(
         for record in records.iter() {
             let record = record.map_err(|error| damaged(error.to_string()))?;
             let offset = record.offset(batch.header());
-            if offset < log_start {
+            if offset < from {
                 continue;
             }
             let headers: Vec<(&[u8], Option<&[u8]>)> = record.headers.iter().collect();

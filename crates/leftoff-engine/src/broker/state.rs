@@ -105,7 +105,7 @@ impl View {
         let metadata_log = open(directory::METADATA_DIR, METADATA_LOG, None)?;
         let metadata = recovery::load_metadata(&metadata_log)?;
         let offsets_log = open(directory::OFFSETS_DIR, OFFSETS_LOG, Some(&metadata))?;
-        let coordinator = recovery::load_coordinator(&offsets_log)?;
+        let (coordinator, _) = recovery::load_coordinator(disk, &offsets_log)?;
         let mut logs = BTreeMap::from([(METADATA_LOG, metadata_log), (OFFSETS_LOG, offsets_log)]);
         for topic in metadata.topics() {
             for number in 0..topic.partitions {

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod damage;
+mod quick_start;
 mod rig;
 mod space;

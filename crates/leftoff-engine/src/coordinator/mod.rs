@@ -4,8 +4,9 @@
 //! of the offsets log; only [`Coordinator::replay`] changes what lasts. Start-up and live traffic take the same path, so a fresh
 //! coordinator fed the log equals the live one. It knows neither log nor disk nor clock.
 //!
-//! The caller appends the records of an outcome, replays them with the offsets that they got, and only then asks the next handler:
-//! each record names the record before it under the same key.
+//! The caller appends the records of an outcome, replays them with the offsets that they got, and only then has the next thing decided about
+//! the same group or source: each record names the record before it under the same key. What may be shown to whom before the sync is the
+//! caller's business.
 
 mod carry;
 mod commit;
@@ -108,6 +109,19 @@ impl Coordinator {
     /// The entry of a group for a partition of this very incarnation of the topic.
     pub fn entry(&self, group: &str, key: &PartitionKey) -> Option<&Entry> {
         self.known_group(group)?.entry(key)
+    }
+
+    /// Where the newest record of each key lies, tombstones too, rising. Fed these alone, a fresh coordinator equals this one.
+    pub fn newest_records(&self) -> Vec<Offset> {
+        let groups = self.groups.values();
+        let mut newest: Vec<Offset> = groups
+            .flat_map(|group| {
+                group.heads().map(|head| head.at).chain(group.metadata_slot().map(|slot| slot.at))
+            })
+            .chain(self.sources.values().map(|slot| slot.at))
+            .collect();
+        newest.sort_unstable();
+        newest
     }
 
     /// What replay has passed over so far.

@@ -17,8 +17,8 @@ pub struct Record {
 
 /// A decision: what to answer once the records are on disk.
 ///
-/// The records of one outcome have different keys and go into the log next to each other. They are to be replayed before the next
-/// handler is asked, because a record names its key's record before.
+/// The records of one outcome have different keys and go into the log next to each other. They are to be replayed before another handler
+/// decides about the same group or source, because a record names the record before it under its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a decision without its records did not happen"]
 pub struct Outcome<T> {

@@ -210,3 +210,30 @@ fn a_chain_that_loops_or_leaves_its_key_is_an_error() {
     let join = walk(at(2), &mut |place| Ok::<_, ()>(world.read(place)), 9);
     assert_eq!(join, Err(WalkError::NotAnOffset { at: at(2) }));
 }
+
+#[test]
+fn exported_rows_come_back() {
+    let mut world = World::default();
+    for command in ["topic t 1 2 0..10", "commit - g t/1=5*3", "commit - g t/0=6", "commit - h t/0=1"] {
+        world.run(command);
+    }
+    let rows = world.live.group("g").unwrap().export();
+    let short: Vec<_> =
+        rows.iter().map(|row| (row.partition, row.committed, row.metadata.as_str())).collect();
+    assert_eq!(short, [(0, next(6), ""), (1, next(5), "mmm")]);
+    let import = Commit {
+        group: "i".to_owned(),
+        offsets: rows.iter().map(ExportRow::to_commit).collect(),
+        ..commit_of("", Why::Import, None)
+    };
+    let outcome = world.live.commit(Timestamp::from_ms(1), &import, &|_| Some(bounds(0, 9))).unwrap();
+    for (place, record) in (100..).zip(&outcome.records) {
+        world.live.replay_record(at(place), record).unwrap();
+    }
+    let again = world.live.group("i").unwrap().export();
+    assert_eq!(
+        again,
+        rows.into_iter().map(|row| ExportRow { group: "i".to_owned(), ..row }).collect::<Vec<_>>()
+    );
+    assert!(world.live.group("i").unwrap().offsets().all(|(_, _, entry)| entry.last_handled().is_none()));
+}

@@ -163,7 +163,7 @@ fn what_is_live_is_carried_and_the_rest_forgotten() {
          delete h => was [Committed(next 1)]
          progress file 100
          progress file 200
-         carry 5 => 2 carried
+         carry 5 => 3 carried
          history g t/0 => carried 3>3, commit 10>3, commit ->10
          trim 5
          history g t/0 => carried 3>3, …

@@ -55,7 +55,7 @@ pub fn topic_id(n: u8) -> Uuid {
 impl World {
     /// `topic NAME ID PARTITIONS START..END`, `drop NAME`, `join MEMBER GROUP`, `leave MEMBER GROUP`,
     /// `commit|strict|reset|undo|import MEMBER|- GROUP T/P=N[@ID]...`, `delete GROUP [T/P...]`, `progress SOURCE BYTES`, `carry BELOW`,
-    /// `trim START`, `show GROUP`, `history GROUP T/P`.
+    /// `trim START`, `roll` (carries all and trims to there), `show GROUP`, `history GROUP T/P`.
     pub fn run(&mut self, command: &str) -> String {
         self.now += 1000;
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -105,6 +105,11 @@ impl World {
                 self.log = self.log.split_off(&start);
                 self.live.trimmed(start);
                 "ok".to_owned()
+            }
+            ["roll"] => {
+                let start = self.next;
+                self.run(&format!("carry {start}"));
+                self.run(&format!("trim {start}"))
             }
             ["show", group] => self.show(group),
             ["history", group, partition] => self.history(group, partition),
