@@ -62,8 +62,11 @@ fn records_of(log: &Log, offsets: &[Offset]) -> Result<Vec<Vec<u8>>, LogError> {
     while let Some(first) = wanted.peek().copied() {
         let Some(step) = log.read_batches(first).next() else { break };
         let ReadBatch::Batch { bytes: found, .. } = step? else { break };
-        let malformed =
-            |why: String| LogError::Malformed { path: log.dir().to_owned(), what: "a batch", why };
+        let malformed = |why: String| LogError::Io {
+            action: "read",
+            path: log.dir().to_owned(),
+            source: std::io::Error::other(why),
+        };
         let (found, _) = Batch::parse(&found).map_err(|error| malformed(error.to_string()))?;
         let records = found.records(&Limits::default()).map_err(|error| malformed(error.to_string()))?;
         for record in records.iter() {
