@@ -1,6 +1,6 @@
 //! Outside judges: programs of other people that say whether our files and our answers are what they should be.
 //!
-//! A judge is one file and one row in [`JUDGES`]. It brings what it needs by an ordinary package client, says what it looked at,
+//! A judge is one file and one row in `JUDGES`. It brings what it needs by an ordinary package client, says what it looked at,
 //! and names what it skipped and why. With `CI=true` nothing may be skipped.
 
 mod dump;
