@@ -40,11 +40,21 @@ pub struct DumpedRecord {
 }
 
 impl Dump {
-    /// Reads what the tool printed. Nothing is passed over: what is not understood is a complaint.
+    /// Reads what the tool printed. Nothing is passed over but what stands for no gap ([`is_no_gap`]): what is not understood is a
+    /// complaint.
     pub fn parse(printed: &str) -> Dump {
         let mut dump = Dump::default();
+        let mut gaps_in = None;
         for line in printed.lines().filter(|line| !line.is_empty()) {
-            dump.take(line);
+            if let Some(path) = line.strip_prefix("Non-consecutive offsets in ") {
+                gaps_in = Some(path);
+                continue;
+            }
+            match gaps_in.filter(|_| line.starts_with("  ")) {
+                Some(path) if is_no_gap(path, line) => {}
+                Some(path) => dump.complaints.push(format!("{path}:{line}")),
+                None => dump.take(line),
+            }
         }
         dump
     }
@@ -62,6 +72,13 @@ impl Dump {
             self.complaints.push(line.to_owned());
         }
     }
+}
+
+/// The tool takes every segment for the first: before the first record of one at offset 750 it says that "-1 is followed by 750".
+fn is_no_gap(path: &str, line: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let base = name.strip_suffix(".log").and_then(|digits| digits.parse::<i64>().ok());
+    base.is_some_and(|base| line == format!("  -1 is followed by {base}"))
 }
 
 impl FileDump {

@@ -208,7 +208,7 @@ impl Judge {
         let damaged = folder.join("damaged");
         fs::create_dir(&damaged).context("cannot make a folder")?;
         let log = self.files_of(TOPIC, ".log")?.into_iter().next().context("no segment")?;
-        for (end, position_bytes) in [("log", 100), ("index", 7)] {
+        for (end, position_bytes) in [("log", 100), ("index", 3)] {
             let original = log.with_extension(end);
             let name = original.file_name().context("a segment has a name")?;
             // The tool compares an index with the log beside it.

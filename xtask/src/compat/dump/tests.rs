@@ -29,10 +29,7 @@ fn records_are_read() {
             record(Some("k1"), Some("v: 1"), &["a", "b"]),
         ),
         ("keySize: -1 valueSize: 2 sequence: -1 headerKeys: [] payload: v1", record(None, Some("v1"), &[])),
-        (
-            "keySize: 2 valueSize: -1 sequence: -1 headerKeys: [] key: k1 payload: null",
-            record(Some("k1"), None, &[]),
-        ),
+        ("keySize: 2 valueSize: -1 sequence: -1 headerKeys: [] key: k1", record(Some("k1"), None, &[])),
         (
             "keySize: 0 valueSize: 0 sequence: -1 headerKeys: [] key:  payload: ",
             record(Some(""), Some(""), &[]),
@@ -53,6 +50,8 @@ fn what_a_sound_file_does_not_lead_to_is_a_complaint() {
         ("Dumping a.log\nFound 170 invalid bytes at the end of a.log\n".to_owned(), 1),
         ("Dumping a.index\nMismatches in :a.index\n  Index offset: 1, log offset: 2\n".to_owned(), 2),
         ("Dumping a.log\n| offset: x CreateTime: 7\n".to_owned(), 1),
+        ("Dumping a/0000750.log\nNon-consecutive offsets in a/0000750.log\n  -1 is followed by 751\n".to_owned(), 1),
+        ("Dumping a/0000750.log\nNon-consecutive offsets in a/0000750.log\n  -1 is followed by 750\n  752 is followed by 754\n".to_owned(), 1),
         ("[main] WARN something\n".to_owned(), 1),
         ("Dumping a.index\nb.index is empty.\n".to_owned(), 1),
         (
