@@ -120,6 +120,43 @@ impl View {
         Ok(View { state, round: marks.round, whole: marks.whole })
     }
 
+    /// Moves on to the marks as they are now; `false` if no round has finished since. Costs one small read then.
+    ///
+    /// Logs are opened again where they have grown, and everything if a topic changed. Groups are as they were when the
+    /// view was opened, or when a topic last changed: whoever looks at them opens a new view.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the view is as it was.
+    pub fn refresh(&mut self, disk: &Arc<dyn Disk>) -> Result<bool, OpenError> {
+        let marks = ReadMarks::read(disk)?;
+        if (marks.round, marks.whole) == (self.round, self.whole) {
+            return Ok(false);
+        }
+        let ends = marks.ends();
+        let has_grown =
+            |(partition, log): &(&PartitionId, &Log)| ends.get(partition) != Some(&log.high_mark());
+        let grown: Vec<PartitionId> = self.state.logs.iter().filter(has_grown).map(|(id, _)| *id).collect();
+        if grown.contains(&METADATA_LOG) {
+            *self = View::open(disk)?;
+            return Ok(true);
+        }
+        let metadata = &self.state.metadata;
+        let mut logs = Vec::with_capacity(grown.len());
+        for partition in grown {
+            let dir = match metadata.by_id(&partition.topic_id) {
+                Some(topic) => topics::folder(&topic.name, partition.partition),
+                None => directory::OFFSETS_DIR.to_owned(),
+            };
+            logs.push((
+                partition,
+                recovery::open_log(disk, &dir, partition, &ends, Some(metadata), Access::Reader)?,
+            ));
+        }
+        self.state.logs.extend(logs);
+        (self.round, self.whole) = (marks.round, marks.whole);
+        Ok(true)
+    }
+
     /// What can be read.
     pub fn state(&self) -> &State {
         &self.state

@@ -67,6 +67,8 @@ impl From<InputArg> for InputForm {
 
 /// `leftoff consume`
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "partitions are printed one after the other, each in the order of its offsets; with \
+    --follow, new events as they come")]
 pub struct ConsumeArgs {
     /// Which topics
     #[arg(required = true, value_name = "TOPIC", value_parser = parsed(topic_name))]

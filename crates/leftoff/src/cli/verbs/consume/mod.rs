@@ -1,10 +1,82 @@
-//! `leftoff consume`.
+//! `leftoff consume`: events on stdout. Without a group, or without saving, it reads beside whoever writes.
+
+mod group;
+mod leg;
+mod printer;
+mod reader;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leftoff_engine::broker::{PartitionId, View};
+use leftoff_engine::disk::Disk;
+use leftoff_wire::Offset;
 
 use crate::cli::args::Global;
 use crate::cli::args::read_write::ConsumeArgs;
 use crate::cli::failure::Failure;
+use crate::cli::session::{disk, from_open, note, open_view};
 
-/// Not wired yet.
-pub fn run(_global: &Global, _args: &ConsumeArgs) -> Result<(), Failure> {
-    Err(Failure::usage("this verb is not wired yet"))
+use leg::{Leg, plan};
+use printer::Printer;
+use reader::Reader;
+
+/// How often a reader at the end looks for more.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Prints events.
+pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
+    if args.group.is_some() && !args.no_commit {
+        return group::run(global, args);
+    }
+    let mut view = open_view(global)?;
+    let mut legs = plan(global, args, view.state())?;
+    let mut printer = Printer::stdout(global, args).map_err(Failure::stdout)?;
+    let mut reader = Reader::new(global, &mut printer);
+    let disk = disk(&global.data)?;
+    loop {
+        for leg in &mut legs {
+            let log = view.state().log(&leg.partition).ok_or_else(|| gone(leg))?;
+            reader.read(log, leg)?;
+        }
+        if reader.is_done() || legs.iter().all(Leg::is_done) {
+            return reader.flush();
+        }
+        reader.flush()?;
+        wait_for_more(global, &mut view, &disk)?;
+        if args.partitions.is_empty() {
+            add_new_partitions(global, &view, &mut legs);
+        }
+    }
+}
+
+/// Returns when a round has finished since the view was taken. Looking costs one small read.
+fn wait_for_more(global: &Global, view: &mut View, disk: &Arc<dyn Disk>) -> Result<(), Failure> {
+    while !view.refresh(disk).map_err(|error| from_open(&global.data, error))? {
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}
+
+/// A topic may get more partitions while it is followed: those are read from their first event.
+fn add_new_partitions(global: &Global, view: &View, legs: &mut Vec<Leg>) {
+    let topics: Vec<_> = view.state().topics().filter(|topic| follows(legs, topic.topic_id)).collect();
+    for topic in topics {
+        for number in 0..topic.partitions {
+            let partition = PartitionId { topic_id: topic.topic_id, partition: number };
+            if legs.iter().all(|leg| leg.partition != partition) {
+                note(global, &format!("{} has a new partition, {number}", topic.name));
+                legs.push(Leg { topic: topic.name.clone(), partition, at: Offset::ZERO, until: None });
+            }
+        }
+    }
+}
+
+/// Whether a topic is read without end.
+fn follows(legs: &[Leg], topic_id: leftoff_wire::Uuid) -> bool {
+    legs.iter().any(|leg| leg.partition.topic_id == topic_id && leg.until.is_none())
+}
+
+fn gone(leg: &Leg) -> Failure {
+    Failure::cannot_reach(format!("{} was deleted while it was read", leg.topic))
 }
