@@ -189,6 +189,14 @@ pub trait Source {
     /// Whatever ends the run; a hiccup that heals by itself is the source's to wait out.
     fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError>;
 
+    /// Called between two events of a batch: a moment to do what cannot wait for the next [`Source::poll`].
+    ///
+    /// # Errors
+    /// As [`Source::poll`].
+    fn between_events(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// Read this partition from here on. Called once after `Assigned`, and after a [`SourceEvent::Gap`] that is to be passed.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use leftoff_engine::coordinator::{
 use leftoff_engine::log::LogError;
 use leftoff_wire::Offset;
 
-use crate::store::{ReadError, Store, StoreError, random_id};
+use crate::store::{HandlerLock, LockError, ReadError, Store, StoreError, random_id};
 
 /// One read asks for about so much.
 const READ_BYTES: u64 = 1024 * 1024;
@@ -37,6 +37,10 @@ pub struct StoreSource {
     stop: Arc<AtomicBool>,
     /// The partition that is looked at first in the next poll: each gets its turn.
     turn: usize,
+    /// Kept with each offset that comes without words of its own.
+    metadata: String,
+    /// Nobody else works for the group for as long as this is held, also while the directory is given away.
+    _lock: HandlerLock,
 }
 
 #[derive(Debug)]
@@ -52,8 +56,28 @@ impl StoreSource {
     /// Joins the group and takes all partitions of the topics. `stop` is the runner's: it ends waiting for the directory.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for an unknown topic or a bad group name.
+    /// [`StoreError::GroupInUse`] if another process works for the group, [`StoreError::Refused`] for an unknown topic or a
+    /// bad group name.
     pub fn join(
+        store: &Store,
+        group: &str,
+        topics: &[String],
+        client_id: &str,
+        stop: Arc<AtomicBool>,
+    ) -> Result<StoreSource, StoreError> {
+        let lock = HandlerLock::take(store.root(), group, Duration::ZERO).map_err(|error| match error {
+            LockError::Held { holder, .. } => StoreError::GroupInUse { group: group.to_owned(), holder },
+            error @ LockError::Io { .. } => error.into(),
+        })?;
+        StoreSource::join_with(lock, store, group, topics, client_id, stop)
+    }
+
+    /// As [`StoreSource::join`], with the group's lock taken already: a child handler shares it.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`].
+    pub fn join_with(
+        lock: HandlerLock,
         store: &Store,
         group: &str,
         topics: &[String],
@@ -62,7 +86,8 @@ impl StoreSource {
     ) -> Result<StoreSource, StoreError> {
         let member = format!("{client_id}-{}", random_id());
         let software = concat!("leftoff/", env!("CARGO_PKG_VERSION"));
-        let who = Who::new(&member, client_id, &format!("pid-{}", std::process::id()), software);
+        let host = format!("{}:{}", crate::store::host_name(), std::process::id());
+        let who = Who::new(&member, client_id, &host, software);
         let mut ready = VecDeque::new();
         let mut partitions = BTreeMap::new();
         for name in topics {
@@ -88,7 +113,14 @@ impl StoreSource {
             partitions,
             stop,
             turn: 0,
+            metadata: String::new(),
+            _lock: lock,
         })
+    }
+
+    /// Words to be kept with each offset from now on, such as where the effects go. At most 4,096 bytes.
+    pub fn set_metadata(&mut self, metadata: impl Into<String>) {
+        self.metadata = metadata.into();
     }
 
     /// Gives the group back: a clean stop.
@@ -155,8 +187,7 @@ impl Source for StoreSource {
         if let Some(event) = self.ready.pop_front() {
             return Ok(event);
         }
-        // Nothing of ours is in flight here. The membership outlasts the pause: the group's handler lock keeps others out.
-        self.store.give_way(&self.stop).map_err(|error| SourceError::Storage(error.to_string()))?;
+        self.between_events()?;
         let ids: Vec<SourceId> = self.partitions.keys().copied().collect();
         for waited in [false, true] {
             for step in 0..ids.len() {
@@ -172,6 +203,15 @@ impl Source for StoreSource {
             }
         }
         Ok(SourceEvent::Idle)
+    }
+
+    fn between_events(&mut self) -> Result<(), SourceError> {
+        // Nothing of ours is in flight here. The membership outlasts the pause: the group's lock keeps others out.
+        match self.store.give_way(&self.stop) {
+            Ok(_) => Ok(()),
+            Err(error @ StoreError::Lock(_)) => Err(SourceError::Unreachable(error.to_string())),
+            Err(error) => Err(SourceError::Storage(error.to_string())),
+        }
     }
 
     fn seek(&mut self, id: SourceId, to: Offset) -> Result<(), SourceError> {
@@ -206,7 +246,7 @@ impl StoreSource {
                 key: PartitionKey { topic, topic_id: save.id.topic_id, partition },
                 committed: save.committed,
                 leader_epoch: Some(save.leader_epoch).filter(|epoch| *epoch >= 0),
-                metadata: save.metadata.clone(),
+                metadata: if save.metadata.is_empty() { &self.metadata } else { &save.metadata }.clone(),
             });
         }
         let commit = Commit {

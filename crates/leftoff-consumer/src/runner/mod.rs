@@ -25,10 +25,10 @@ mod tests;
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
 pub use options::{Clock, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock};
 pub use report::{NoProgress, PartitionReport, Progress, Report, Status, StopReason};
+pub use start::{Facts, Start, decide};
 
 use held::{Held, Partitions};
 use save::Unsaved;
-use start::{Facts, Start};
 
 /// The longest that one poll waits, so that a stop is noticed soon.
 const POLL_WAIT: Duration = Duration::from_millis(100);
@@ -191,6 +191,7 @@ impl<'a> Runner<'a> {
         held.saved = if authority { in_sink } else { held.mirrored };
         held.started_at = at;
         held.decision = decision;
+        self.progress.starts(&held.topic, id, at);
         self.ledger.assign(id, held.ownership, at);
         self.partitions.insert(id, held);
         self.source.seek(id, at.next())?;
@@ -222,6 +223,7 @@ impl<'a> Runner<'a> {
             self.save_if_due()?;
             self.mirror_if_due()?;
             self.status_if_due();
+            self.source.between_events()?;
         }
         // A batch that ends in markers moves the partition without an event.
         self.save_if_due()?;

@@ -78,6 +78,11 @@ pub struct Status {
 /// Who is told how a run goes. Called by the runner's thread, between two events: to show how long a handler has been at
 /// one event, note the time in [`Progress::handling`] and draw from another thread.
 pub trait Progress {
+    /// A partition was claimed, and is read from here on.
+    fn starts(&mut self, topic: &str, id: PartitionId, at: Committed) {
+        let _ = (topic, id, at);
+    }
+
     /// This event is handed out now.
     fn handling(&mut self, delivery: &Delivery<'_>) {
         let _ = delivery;

@@ -7,25 +7,38 @@ use super::{OnGap, OnLostState, OnNoOffset, Refusal, RunOptions};
 use crate::source::{Decision, GapReason};
 
 /// What is known of a partition at its assignment.
-pub(super) struct Facts<'a> {
-    pub(super) topic: &'a str,
-    pub(super) partition: i32,
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The topic's name.
+    pub topic: &'a str,
+    /// The partition.
+    pub partition: i32,
     /// The sink, if its offset is the one that counts.
-    pub(super) place: Option<&'a str>,
-    pub(super) in_sink: Option<Committed>,
-    pub(super) in_group: Option<Committed>,
-    pub(super) log_start: Offset,
-    pub(super) end: Offset,
+    pub place: Option<&'a str>,
+    /// What the sink has.
+    pub in_sink: Option<Committed>,
+    /// What the group has.
+    pub in_group: Option<Committed>,
+    /// The first offset that can be read.
+    pub log_start: Offset,
+    /// The high watermark.
+    pub end: Offset,
 }
 
 /// Where to start, and the decision that led there, if it was one.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Start {
-    pub(super) at: Committed,
-    pub(super) decision: Option<Decision>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The next offset to read.
+    pub at: Committed,
+    /// The rule that was applied, where the start is not simply what was saved.
+    pub decision: Option<Decision>,
 }
 
-pub(super) fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
+/// Where a runner with these options would start: what [`Runner::run`](super::Runner::run) does, too.
+///
+/// # Errors
+/// Why it would not start.
+pub fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
     match candidate(facts, options)? {
         None => without_offset(facts, options),
         Some(start) => within_the_log(start, facts, options),

@@ -52,7 +52,8 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Consume(args) => verbs::consume::run(&cli.global, args),
         Command::Doctor(args) => verbs::doctor::doctor(&cli.global, args),
         Command::Backup(args) => verbs::backup::backup(&cli.global, args),
-        Command::Groups(_) | Command::Wait(_) | Command::Check(_) | Command::Run(_) => {
+        Command::Run(args) => verbs::run::run(&cli.global, args),
+        Command::Groups(_) | Command::Wait(_) | Command::Check(_) => {
             Err(Failure::usage("this verb is not wired yet"))
         }
     }

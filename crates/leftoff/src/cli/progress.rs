@@ -1,9 +1,10 @@
 //! What moves while a verb works: a bar or a line on a terminal, nothing in a pipe, in a log or with `-q`.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// How often the line is drawn again while nothing else happens.
 const TICK: Duration = Duration::from_millis(200);
@@ -38,6 +39,23 @@ impl Progress {
     /// A line of text that changes.
     pub fn line(quiet: bool) -> Progress {
         Progress::start(None, quiet).styled("{spinner} {msg}")
+    }
+
+    /// A line that `draw` writes anew each time it is shown, whatever the rest of the program waits for.
+    pub fn live(quiet: bool, draw: impl Fn() -> String + Clone + Send + Sync + 'static) -> Progress {
+        let progress = Progress::start(None, quiet);
+        let write = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+            // A line that is not drawn is drawn again in a moment.
+            let _ = out.write_str(&draw());
+        };
+        let style = ProgressStyle::with_template("{spinner} {live}").expect("the template is well formed");
+        progress.bar.set_style(style.with_key("live", write));
+        progress
+    }
+
+    /// Whether anybody sees it.
+    pub fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
     }
 
     fn start(total: Option<u64>, quiet: bool) -> Progress {
@@ -90,6 +108,7 @@ mod tests {
             Progress::events(Some(1), true),
             Progress::events(None, true),
             Progress::line(true),
+            Progress::live(true, || "x".to_owned()),
         ] {
             progress.advance(1);
             progress.say("x");

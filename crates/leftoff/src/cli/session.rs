@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leftoff::store::{LockError, OpenOptions, ReadError, Store, StoreError};
+use leftoff_engine::broker::directory::{self, Found};
 use leftoff_engine::broker::{OpenError, Refusal, Topic, View};
 use leftoff_engine::coordinator::{CommitError, GroupError};
 use leftoff_engine::disk::Disk;
@@ -57,6 +58,18 @@ pub fn open_existing(global: &Global, verb: &str) -> Result<Store, Failure> {
         return Err(no_data(&global.data));
     }
     open_writer(global, verb)
+}
+
+/// Looks whether the directory is ours, without opening it.
+///
+/// # Errors
+/// Exit 3 if there is no data, 4 if it is somebody else's.
+pub fn check_ours(global: &Global) -> Result<(), Failure> {
+    match directory::inspect(&disk(&global.data)?) {
+        Ok(Found::Ours { .. }) => Ok(()),
+        Ok(Found::Empty) => Err(no_data(&global.data)),
+        Err(error) => Err(from_open(&global.data, error.into())),
+    }
 }
 
 /// Reads the directory beside whoever writes it.
@@ -114,6 +127,8 @@ pub fn from_store(data: &Path, error: StoreError) -> Failure {
             Failure::cannot_reach(format!("{} is being written by {holder}", data.display()))
                 .hint("one process writes a directory at a time; wait for it with --timeout 1m, or stop it")
         }
+        StoreError::GroupInUse { .. } => Failure::refused(error.to_string())
+            .hint("one process works for a group at a time; stop it first, or use another group"),
         StoreError::Open(error) => from_open(data, error),
         StoreError::Refused(refusal) => from_refusal(refusal),
         StoreError::Read(ReadError::Log(error)) | StoreError::Log(error) => from_log(&error),

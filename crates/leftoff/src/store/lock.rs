@@ -129,6 +129,27 @@ impl HandlerLock {
         Ok(HandlerLock { file: take(&dir.join(file_name(group)), "run", wait)? })
     }
 
+    /// Who has a group's lock now: what the holder wrote into it. `None` if it is free. Nothing is made or written.
+    ///
+    /// # Errors
+    /// When the lock file is there and cannot be used.
+    pub fn holder(root: &Path, group: &str) -> Result<Option<String>, LockError> {
+        let path = root.join("handlers").join(file_name(group));
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(LockError::Io { path, source }),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(None),
+            Err(rustix::io::Errno::WOULDBLOCK) => match read_holder(file) {
+                Ok(holder) => Ok(Some(holder)),
+                Err(source) => Err(LockError::Io { path, source }),
+            },
+            Err(error) => Err(LockError::Io { path, source: error.into() }),
+        }
+    }
+
     /// A descriptor of the same lock, for a child to inherit: the lock is held until all of them are closed.
     ///
     /// # Errors
@@ -147,12 +168,7 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
             Ok(()) => break,
             Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut text = String::new();
-                (&mut file).take(TEXT_LIMIT_BYTES).read_to_string(&mut text).map_err(io)?;
-                let holder = match text.trim() {
-                    "" => "another process".to_owned(),
-                    text => text.to_owned(),
-                };
+                let holder = read_holder(file).map_err(io)?;
                 return Err(LockError::Held { path: path.to_owned(), holder });
             }
             Err(error) => return Err(io(error.into())),
@@ -164,6 +180,16 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
         write!(file, "pid {} ({verb})", std::process::id()).map_err(io)?;
     }
     Ok(file)
+}
+
+/// What the holder of a lock wrote into its file.
+fn read_holder(file: File) -> std::io::Result<String> {
+    let mut text = String::new();
+    file.take(TEXT_LIMIT_BYTES).read_to_string(&mut text)?;
+    Ok(match text.trim() {
+        "" => "another process".to_owned(),
+        text => text.to_owned(),
+    })
 }
 
 fn open(path: &Path) -> Result<File, LockError> {

@@ -31,6 +31,8 @@ pub use read::{Chunk, Event, ReadError, events_in};
 const LEAST_TURN: Duration = Duration::from_millis(50);
 /// How often a writer that gave way looks whether it is asked to stop.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(100);
+/// How long a writer that gave way and is asked to stop still waits, to save what it has to save.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// How a directory is opened.
 #[derive(Debug, Clone)]
@@ -59,6 +61,14 @@ pub enum StoreError {
     /// Another process writes it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Another process works for the group.
+    #[error("group {group:?} is in use by {holder}, or by a handler that it left behind")]
+    GroupInUse {
+        /// Which group.
+        group: String,
+        /// What the holder wrote into the group's lock file: `pid 4711 (run)`.
+        holder: String,
+    },
     /// It cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -271,7 +281,8 @@ impl Store {
     /// and opens it again when it is free. A long-running verb calls this between two steps, with no ticket open; so
     /// `run` and `produce` work side by side on one directory. Returns whether it gave way.
     ///
-    /// `stop` ends the waiting; the store is then closed, and this returns [`StoreError::Lock`].
+    /// `stop` ends the waiting, but for five seconds in which the other may still give way; the store is then closed, and
+    /// this returns [`StoreError::Lock`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -289,21 +300,29 @@ impl Store {
         if let Some(lock) = inner.lock.take() {
             lock.give_way();
         }
-        loop {
-            match DirectoryLock::take(&self.shared.root, &self.shared.verb, LOOK_FOR_STOP) {
-                Ok(lock) => {
-                    inner.lock = Some(lock);
-                    break;
-                }
-                Err(error) if stop.load(Ordering::SeqCst) => return Err(error.into()),
-                Err(LockError::Held { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        inner.lock = Some(self.take_back(stop)?);
         inner.broker =
             Some(Broker::open(self.shared.disk.clone(), now(), random_id(), BrokerConfig::default())?);
         inner.held_since = Instant::now();
         Ok(true)
+    }
+
+    /// False once it was closed, or could not be opened again after [`Store::give_way`]: it must not be used then.
+    pub fn is_open(&self) -> bool {
+        self.lock().broker.is_some()
+    }
+
+    fn take_back(&self, stop: &AtomicBool) -> Result<DirectoryLock, LockError> {
+        let mut stopping: Option<Instant> = None;
+        loop {
+            match DirectoryLock::take(&self.shared.root, &self.shared.verb, LOOK_FOR_STOP) {
+                Err(LockError::Held { .. }) if !stop.load(Ordering::SeqCst) => {}
+                Err(LockError::Held { .. }) if stopping.is_none_or(|since| since.elapsed() < LAST_WAIT) => {
+                    stopping.get_or_insert_with(Instant::now);
+                }
+                taken => return taken,
+            }
+        }
     }
 
     /// A clean stop: the next start has nothing to check. Other clones must not be used any more.
@@ -426,6 +445,11 @@ impl Drop for Ticket {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The name of this machine.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// A fresh random id (version 4), never one of Kafka's reserved ones.

@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod groups;
 pub mod read_write;
+pub mod run;
 pub mod topics;
 pub mod upkeep;
 pub mod value;
@@ -118,7 +119,7 @@ pub enum Command {
     /// Compare a log with its effects: what was lost, what was handled twice, what is left
     Check(upkeep::CheckArgs),
     /// Handle events with a command and save the offset after each
-    Run(read_write::RunArgs),
+    Run(run::RunArgs),
     /// Look for damage in the data directory
     Doctor(upkeep::DoctorArgs),
     /// Copy the data directory as it is at one moment, while it is written

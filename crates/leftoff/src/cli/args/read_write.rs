@@ -1,6 +1,5 @@
-//! `leftoff produce`, `leftoff consume` and `leftoff run`
+//! `leftoff produce` and `leftoff consume`
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -10,7 +9,6 @@ use crate::cli::event_format::{EventFormat, FORMAT_FORMS};
 use crate::cli::event_line::{Header, INPUT_FORMS, InputForm, JsonPath};
 use crate::cli::failure::Failure;
 use crate::cli::offset_spec::{OFFSET_FORMS, OffsetSpec, Point};
-use crate::cli::place::{PLACE_FORMS, Place};
 
 /// `leftoff produce`
 #[derive(Args, Clone, Debug)]
@@ -116,39 +114,4 @@ impl ConsumeArgs {
         }
         Ok(spec)
     }
-}
-
-/// `leftoff run`
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "the command stays alive and gets one JSON object per line, \
-    {\"id\": …, \"topic\": …, \"partition\": …, \"offset\": …, \"key\": …, \"value\": …}; \
-    it answers each with {\"id\": …} when the event is handled, with \"records\": […] to write to --out, \
-    or with \"error\": \"why\"")]
-pub struct RunArgs {
-    /// Topic to read; may be repeated
-    #[arg(short, long = "topic", value_name = "TOPIC", required = true, value_parser = parsed(topic_name))]
-    pub topics: Vec<String>,
-    /// Group whose offset is saved after each event is handled
-    #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]
-    pub group: String,
-    /// Where the records that the command answers go: file:PATH or stdout
-    #[arg(long, value_name = "PLACE", default_value = "stdout", value_parser = value::<Place>())]
-    #[arg(long_help = format!("Where the records that the command answers go: {PLACE_FORMS}"))]
-    pub out: Place,
-    /// What to do when the command answers with an error or exits
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
-    pub on_fail: OnFail,
-    /// Stop when everything up to the end is handled, rather than wait for more
-    #[arg(long)]
-    pub until_end: bool,
-    /// Command that handles the events, after --
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-/// What a failed event leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnFail {
-    /// Stop before it; the next run begins with it
-    Stop,
 }

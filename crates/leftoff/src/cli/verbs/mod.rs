@@ -1,10 +1,12 @@
 //! The verbs, a file each.
 
+pub mod authority;
 pub mod backup;
 pub mod consume;
 pub mod demo;
 pub mod doctor;
 pub mod produce;
+pub mod run;
 pub mod topics;
 
 use std::io::{self, Write};

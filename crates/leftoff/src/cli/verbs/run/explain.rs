@@ -1,0 +1,127 @@
+//! `leftoff run --explain`: what may be promised, and where each partition would start. Nothing is opened for writing.
+
+use std::io::{self, Write};
+
+use leftoff_consumer::runner::{Facts, Start, decide};
+use leftoff_consumer::sink::file::FileState;
+use leftoff_consumer::sink::{FileSink, MatrixRow};
+use leftoff_consumer::source::PartitionId;
+use leftoff_engine::broker::{State, Topic};
+use leftoff_engine::coordinator::PartitionKey;
+
+use super::sink;
+use crate::cli::args::Global;
+use crate::cli::args::run::RunArgs;
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::session::{find_topic, open_view};
+use crate::cli::table::{Cell, Column, Format, Table};
+use crate::cli::verbs::authority::from_sink;
+use crate::cli::verbs::printed;
+
+const COLUMNS: &[Column] = &[
+    Column { title: "TOPIC", key: "topic", is_wide: false },
+    Column { title: "PARTITION", key: "partition", is_wide: false },
+    Column { title: "STARTS-AT", key: "starts_at", is_wide: false },
+    Column { title: "END", key: "end", is_wide: false },
+    Column { title: "WHY", key: "why", is_wide: false },
+    Column { title: "OUT", key: "out", is_wide: true },
+    Column { title: "PROMISE", key: "promise", is_wide: true },
+];
+
+/// Prints the row of the matrix and the starts; fails as the run would.
+pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
+    let sink = sink(args);
+    let (row, place) = (sink.row(), sink.place());
+    // What the file says comes first: the log can only be further.
+    let in_file = match &args.out {
+        Place::File(path) => FileSink::inspect(path).map_err(from_sink)?,
+        Place::Stdout => None,
+    };
+    refuse_other_group(in_file.as_ref(), &place, &args.group)?;
+    let view = open_view(global)?;
+    let mut table = Table::new(COLUMNS);
+    let mut refusal = None;
+    for name in &args.topics {
+        let topic = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
+        for number in 0..topic.partitions {
+            let place = matches!(args.out, Place::File(_)).then_some(place.as_str());
+            let start = start(view.state(), args, &topic, number, place, in_file.as_ref());
+            let (at, why) = match &start {
+                Ok(Start { at, decision: Some(decision) }) => (Some(at.next()), decision.to_string()),
+                Ok(Start { at, decision: None }) => (Some(at.next()), "saved".to_owned()),
+                Err(error) => (None, error.to_string().lines().next().unwrap_or_default().to_owned()),
+            };
+            let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
+            table.push(vec![
+                topic.name.as_str().into(),
+                number.into(),
+                at.into(),
+                view.state().bounds(&key).map(|bounds| bounds.end).into(),
+                why.into(),
+                sink.place().into(),
+                row.promise.to_string().into(),
+            ]);
+            refusal = refusal.or_else(|| start.err());
+        }
+    }
+    let format = Format::from(global.format);
+    printed(|out| {
+        if matches!(format, Format::Text | Format::Wide) {
+            write_row(out, &place_words(&row), &sink.place())?;
+        }
+        table.write(out, format, !global.no_headers)
+    })?;
+    refusal.map_or(Ok(()), |refusal| Err(Failure::refused(refusal.to_string())))
+}
+
+fn start(
+    state: &State,
+    args: &RunArgs,
+    topic: &Topic,
+    number: i32,
+    place: Option<&str>,
+    in_file: Option<&FileState>,
+) -> Result<Start, leftoff_consumer::runner::Refusal> {
+    let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
+    let bounds = state.bounds(&key).expect("each partition of a live topic has a log");
+    let id = PartitionId { topic_id: topic.topic_id, partition: number };
+    let facts = Facts {
+        topic: &topic.name,
+        partition: number,
+        place,
+        in_sink: in_file.and_then(|state| state.next.get(&id).copied()),
+        in_group: state.coordinator().entry(&args.group, &key).map(|entry| entry.committed),
+        log_start: bounds.log_start,
+        end: bounds.end,
+    };
+    decide(&facts, &args.options())
+}
+
+fn refuse_other_group(in_file: Option<&FileState>, place: &str, group: &str) -> Result<(), Failure> {
+    match in_file {
+        Some(state) if state.group != group => {
+            Err(Failure::refused(format!("{place} belongs to group '{}', not to '{group}'", state.group))
+                .hint("use another file, or that group"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn place_words(row: &MatrixRow) -> [(&'static str, String); 5] {
+    [
+        ("promise", row.promise.to_string()),
+        ("that is", row.meaning.to_owned()),
+        ("how", row.how.to_owned()),
+        ("goes on by", row.authority.to_owned()),
+        ("left over", row.left_over.to_owned()),
+    ]
+}
+
+fn write_row(out: &mut Vec<u8>, words: &[(&str, String)], place: &str) -> io::Result<()> {
+    writeln!(out, "{place}")?;
+    for (name, text) in words {
+        writeln!(out, "  {name:<10}  {text}")?;
+    }
+    writeln!(out)
+}

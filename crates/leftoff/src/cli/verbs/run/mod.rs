@@ -1,0 +1,189 @@
+//! `leftoff run`: events go to a command that is kept alive, its records to a place, and the offset is saved behind them.
+
+mod explain;
+mod live;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use leftoff::source::StoreSource;
+use leftoff::store::{HandlerLock, LockError, Store};
+use leftoff_consumer::handler::{Child, ChildConfig};
+use leftoff_consumer::runner::{
+    Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
+};
+use leftoff_consumer::sink::{FileSink, Sink, StdoutSink};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::authority;
+use crate::cli::args::Global;
+use crate::cli::args::run::RunArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::place::Place;
+use crate::cli::session::{check_ours, find_topic, from_store, note, open_existing};
+
+use live::Live;
+
+/// How long a start waits for the handler that a killed runner left behind, or for the runner before it to stop.
+const WAIT_FOR_HANDLER: Duration = Duration::from_secs(10);
+/// For so long it waits without a word.
+const WAIT_SILENTLY: Duration = Duration::from_millis(200);
+
+/// Handles events until there is a reason to stop.
+pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
+    if args.explain {
+        return explain::explain(global, args);
+    }
+    let stop = stop_on_signals()?;
+    // The group before the directory: whoever is waited for here needs the directory to stop well.
+    check_ours(global)?;
+    let lock = take_group(global, &args.group)?;
+    let lent = lock.share().map_err(|error| Failure::storage(format!("cannot lend a lock: {error}")))?;
+    let store = open_existing(global, "run")?;
+    check_topics(&store, &args.topics)?;
+    let failed = |error| from_store(&global.data, error);
+    let mut source = StoreSource::join_with(lock, &store, &args.group, &args.topics, "run", stop.clone())
+        .map_err(failed)?;
+    source.set_metadata(authority::metadata_of(&args.out));
+
+    let mut sink = sink(args);
+    let mut live = Live::new(global, &args.out);
+    let mut handler =
+        Child::new(ChildConfig { lock: Some(lent), ..child(args, stop.clone(), live.stderr()) });
+    let row = sink.row();
+    live.note(&format!("{}: {}: {}", sink.place(), row.promise, row.meaning));
+    let parts = Parts {
+        source: &mut source,
+        handler: &mut handler,
+        sink: sink.as_mut(),
+        progress: &mut live,
+        clock: &SystemClock::new(),
+        stop: &stop,
+        options: &args.options(),
+    };
+    let ended = Runner::new(parts).run();
+    drop(live);
+    // After a failed wait for the directory there is nothing open to say good-bye to; the next join ends this one.
+    let left = if store.is_open() { source.leave().and_then(|()| store.close()) } else { Ok(()) };
+    match ended {
+        Ok(report) => {
+            note(global, &summary(&report));
+            left.map_err(failed)
+        }
+        Err(failure) => {
+            let RunFailure { error, report } = *failure;
+            note(global, &summary(&report));
+            Err(from_run(&error))
+        }
+    }
+}
+
+/// The first SIGINT or SIGTERM asks for a clean stop, the second one ends the process at once. Nothing is lost either way.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .map_err(|error| Failure::storage(format!("cannot listen for signal {signal}: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// Takes the group's lock, which a handler whose runner was killed still holds.
+fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
+    let in_use = |holder: &str| {
+        Failure::refused(format!(
+            "group '{group}' is in use by {holder}, or by a handler that it left behind"
+        ))
+        .hint("one runner works for a group at a time; stop it, or end its handler, and try again")
+    };
+    match HandlerLock::take(&global.data, group, WAIT_SILENTLY) {
+        Ok(lock) => return Ok(lock),
+        Err(LockError::Held { holder, .. }) => note(
+            global,
+            &format!(
+                "group '{group}' is in use by {holder}, or by a handler that it left behind; waiting for its end"
+            ),
+        ),
+        Err(error) => return Err(Failure::storage(error.to_string()).because(error)),
+    }
+    HandlerLock::take(&global.data, group, WAIT_FOR_HANDLER).map_err(|error| match error {
+        LockError::Held { holder, .. } => in_use(&holder),
+        error @ LockError::Io { .. } => Failure::storage(error.to_string()).because(error),
+    })
+}
+
+fn check_topics(store: &Store, names: &[String]) -> Result<(), Failure> {
+    for name in names {
+        store.with_state(|state| find_topic(state.topics().collect::<Vec<_>>().into_iter(), name))?;
+    }
+    Ok(())
+}
+
+fn sink(args: &RunArgs) -> Box<dyn Sink> {
+    match &args.out {
+        Place::File(path) => Box::new(FileSink::new(path, &args.group)),
+        Place::Stdout => Box::new(StdoutSink::new()),
+    }
+}
+
+fn child(args: &RunArgs, stop: Arc<AtomicBool>, stderr: live::StderrTo) -> ChildConfig {
+    let (program, rest) = args.command.split_first().expect("clap asks for a command");
+    ChildConfig {
+        topic: args.topics.join(","),
+        group: args.group.clone(),
+        timeout: args.handler_timeout,
+        drain: args.drain,
+        stop: Some(stop),
+        stderr,
+        ..ChildConfig::new(program, rest)
+    }
+}
+
+/// What was done, and where each partition goes on.
+fn summary(report: &Report) -> String {
+    let why = match report.stopped {
+        Some(StopReason::Asked) => "stopped",
+        Some(StopReason::MaxEvents) => "stopped after --max events",
+        Some(StopReason::End) => "nothing left",
+        None => "stopped by a failure",
+    };
+    let mut text = format!("{why}: {} handled", report.handled);
+    if report.filtered > 0 {
+        text += &format!(" ({} filtered)", report.filtered);
+    }
+    text += &format!(", {} written", report.written);
+    for partition in &report.partitions {
+        let (topic, number) = (&partition.topic, partition.id.partition);
+        text += &match partition.committed {
+            Some(committed) => format!("\n{topic}/{number} goes on at offset {committed}"),
+            None => format!("\n{topic}/{number} has no offset"),
+        };
+    }
+    text
+}
+
+/// What the end of a run means to a person and a script.
+fn from_run(error: &RunError) -> Failure {
+    let exit = match error.exit_code() {
+        1 => Exit::CheckFailed,
+        3 => Exit::CannotReach,
+        4 => Exit::Refused,
+        _ => Exit::Storage,
+    };
+    let failure = Failure::new(exit, error.to_string());
+    match error {
+        RunError::HandlerStart(_) => failure.hint("the words behind -- are the command and its arguments"),
+        RunError::Refused(Refusal::LostState { .. }) => {
+            failure.hint("--on-lost-state group goes on where the group says")
+        }
+        RunError::Refused(Refusal::Gap { .. } | Refusal::AboveEnd { .. } | Refusal::NoOffset { .. })
+        | RunError::HandlerIdle(_)
+        | RunError::HandlerFailed(_)
+        | RunError::Fenced { .. }
+        | RunError::Sink(_)
+        | RunError::Source(_)
+        | RunError::BadSource(_) => failure,
+    }
+}
