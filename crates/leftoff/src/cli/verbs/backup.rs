@@ -20,7 +20,7 @@ pub fn backup(global: &Global, args: &BackupArgs) -> Result<(), Failure> {
     drop(progress);
     let copied = copied.map_err(|error| from_backup(global, error))?;
     Notes::new(global.quiet).note(&format!(
-        "{} topics in {} partitions, {} bytes, copied to {}; it is a data directory: --data {0}",
+        "{} topics in {} partitions, {} bytes, copied to {}; it is a data directory, for --data",
         copied.topics,
         copied.partitions,
         copied.bytes,
