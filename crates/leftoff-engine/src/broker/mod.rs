@@ -144,6 +144,11 @@ impl Broker {
         self.latched.as_deref()
     }
 
+    /// Whether a sync is under way, or wanted.
+    pub fn is_syncing(&self) -> bool {
+        self.rounds.in_flight.is_some()
+    }
+
     /// Takes an input; what is to be done comes out of [`Broker::poll_output`].
     pub fn handle(&mut self, now: Timestamp, input: Input) {
         match input {

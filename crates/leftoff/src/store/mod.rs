@@ -294,6 +294,10 @@ impl Store {
         while inner.job.is_some() {
             inner = self.do_sync(inner);
         }
+        // Another thread is in the middle of a sync: its turn comes first.
+        if inner.broker().is_syncing() {
+            return Ok(false);
+        }
         if let Some(broker) = inner.broker.take() {
             broker.close()?;
         }
