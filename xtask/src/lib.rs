@@ -1,5 +1,7 @@
-//! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files.
+//! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files,
+//! [`bench`] measures.
 
+pub mod bench;
 pub mod compat;
 pub mod tidy;
 

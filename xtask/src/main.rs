@@ -1,13 +1,14 @@
-//! Work on the project itself: `cargo xtask tidy`, `cargo xtask compat [NAME…]`.
+//! Work on the project itself: `cargo xtask tidy`, `cargo xtask compat [NAME…]`, `cargo xtask bench [NAME…]`.
 
 use std::process::ExitCode;
 
-use xtask::{compat, tidy};
+use xtask::{bench, compat, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask tidy              check the rules of the house
        cargo xtask compat [NAME…]    let outside judges look at our files (all of them, or those named)
-       cargo xtask compat --list     name the judges";
+       cargo xtask compat --list     name the judges
+       cargo xtask bench [NAME…]     measure the figures of docs/performance.md (produce, consume, run, start)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["tidy"] => tidy::command(),
         ["compat", names @ ..] => compat::command(names),
+        ["bench", names @ ..] => bench::command(names),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
