@@ -65,10 +65,15 @@ impl StoreSource {
         client_id: &str,
         stop: Arc<AtomicBool>,
     ) -> Result<StoreSource, StoreError> {
-        let lock = HandlerLock::take(store.root(), group, Duration::ZERO).map_err(|error| match error {
-            LockError::Held { holder, .. } => StoreError::GroupInUse { group: group.to_owned(), holder },
-            error @ LockError::Io { .. } => error.into(),
-        })?;
+        let lock =
+            HandlerLock::take(store.root(), group, client_id, Duration::ZERO).map_err(
+                |error| match error {
+                    LockError::Held { holder, .. } => {
+                        StoreError::GroupInUse { group: group.to_owned(), holder }
+                    }
+                    error @ LockError::Io { .. } => error.into(),
+                },
+            )?;
         StoreSource::join_with(lock, store, group, topics, client_id, stop)
     }
 

@@ -53,9 +53,8 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Doctor(args) => verbs::doctor::doctor(&cli.global, args),
         Command::Backup(args) => verbs::backup::backup(&cli.global, args),
         Command::Run(args) => verbs::run::run(&cli.global, args),
-        Command::Groups(_) | Command::Wait(_) | Command::Check(_) => {
-            Err(Failure::usage("this verb is not wired yet"))
-        }
+        Command::Groups(command) => verbs::groups::run(&cli.global, command),
+        Command::Wait(_) | Command::Check(_) => Err(Failure::usage("this verb is not wired yet")),
     }
 }
 

@@ -119,14 +119,14 @@ pub struct HandlerLock {
 }
 
 impl HandlerLock {
-    /// Takes a group's lock, waiting up to `wait` for an old handler to end.
+    /// Takes a group's lock for a verb, waiting up to `wait` for an old handler to end.
     ///
     /// # Errors
     /// [`LockError::Held`] with the pid of the runner that had it.
-    pub fn take(root: &Path, group: &str, wait: Duration) -> Result<HandlerLock, LockError> {
+    pub fn take(root: &Path, group: &str, verb: &str, wait: Duration) -> Result<HandlerLock, LockError> {
         let dir = root.join("handlers");
         std::fs::create_dir_all(&dir).map_err(|source| LockError::Io { path: dir.clone(), source })?;
-        Ok(HandlerLock { file: take(&dir.join(file_name(group)), "run", wait)? })
+        Ok(HandlerLock { file: take(&dir.join(file_name(group)), verb, wait)? })
     }
 
     /// Who has a group's lock now: what the holder wrote into it. `None` if it is free. Nothing is made or written.

@@ -53,6 +53,11 @@ impl Authorities {
         Ok(Authorities { group: group.name().to_owned(), files })
     }
 
+    /// Whose offsets they are.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
     /// The file whose word counts for a partition, if there is one, and where it goes on.
     pub fn next(&self, metadata: &str, key: &PartitionKey) -> Option<(PathBuf, Option<Committed>)> {
         let path = file_in(metadata)?;

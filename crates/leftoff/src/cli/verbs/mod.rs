@@ -5,6 +5,7 @@ pub mod backup;
 pub mod consume;
 pub mod demo;
 pub mod doctor;
+pub mod groups;
 pub mod produce;
 pub mod run;
 pub mod topics;

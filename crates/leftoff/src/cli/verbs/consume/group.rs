@@ -22,7 +22,7 @@ use crate::cli::args::read_write::ConsumeArgs;
 use crate::cli::event_format::EventView;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::offset_spec::{OffsetSpec, Point};
-use crate::cli::session::{WAIT_FOR_LOCK, find_topic, from_store, note, open_existing};
+use crate::cli::session::{WAIT_FOR_LOCK, check_ours, find_topic, from_store, note, open_existing};
 use crate::cli::stop;
 
 /// The offset is saved so often while events are printed, and whenever there are none.
@@ -33,14 +33,17 @@ pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
     let group = args.group.as_deref().expect("only called with a group");
     must_go_on(args, group)?;
     let stop = stop::on_signals()?;
+    // The group before the directory: whoever is waited for here needs the directory to stop well.
+    check_ours(global)?;
+    let wait = global.timeout.unwrap_or(WAIT_FOR_LOCK);
+    let alone =
+        HandlerLock::take(&global.data, group, "consume", wait).map_err(|error| held(group, &error))?;
     let store = open_existing(global, "consume")?;
     store.with_state(|state| {
         let topics: Vec<_> = state.topics().collect();
         args.topics.iter().try_for_each(|name| find_topic(topics.iter().copied(), name).map(drop))
     })?;
-    let wait = global.timeout.unwrap_or(WAIT_FOR_LOCK);
-    let _alone = HandlerLock::take(store.root(), group, wait).map_err(|error| held(group, &error))?;
-    let mut source = StoreSource::join(&store, group, &args.topics, "leftoff-consume", stop.clone())
+    let mut source = StoreSource::join_with(alone, &store, group, &args.topics, "consume", stop.clone())
         .map_err(|error| from_store(&global.data, error))?;
     let printer = Printer::stdout(global, args).map_err(Failure::stdout)?;
     let printing = Rc::new(RefCell::new(Printing { printer, failed: None }));
@@ -60,7 +63,9 @@ pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
         options: &options,
     })
     .run();
-    let left = source.leave().map_err(|error| from_store(&global.data, error));
+    // After a failed wait for the directory there is nothing open to say good-bye to; the next join ends this one.
+    let left = if store.is_open() { source.leave() } else { Ok(()) };
+    let left = left.map_err(|error| from_store(&global.data, error));
     if let Some(error) = printing.borrow_mut().failed.take() {
         return Err(Failure::stdout(error));
     }

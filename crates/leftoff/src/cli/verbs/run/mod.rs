@@ -14,7 +14,6 @@ use leftoff_consumer::runner::{
     Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
 };
 use leftoff_consumer::sink::{FileSink, Sink, StdoutSink};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::authority;
 use crate::cli::args::Global;
@@ -22,6 +21,7 @@ use crate::cli::args::run::RunArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::place::Place;
 use crate::cli::session::{check_ours, find_topic, from_store, note, open_existing};
+use crate::cli::stop;
 
 use live::Live;
 
@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     if args.explain {
         return explain::explain(global, args);
     }
-    let stop = stop_on_signals()?;
+    let stop = stop::on_signals()?;
     // The group before the directory: whoever is waited for here needs the directory to stop well.
     check_ours(global)?;
     let lock = take_group(global, &args.group)?;
@@ -79,17 +79,6 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// The first SIGINT or SIGTERM asks for a clean stop, the second one ends the process at once. Nothing is lost either way.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
-            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .map_err(|error| Failure::storage(format!("cannot listen for signal {signal}: {error}")))?;
-    }
-    Ok(stop)
-}
-
 /// Takes the group's lock, which a handler whose runner was killed still holds.
 fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
     let in_use = |holder: &str| {
@@ -98,7 +87,7 @@ fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
         ))
         .hint("one runner works for a group at a time; stop it, or end its handler, and try again")
     };
-    match HandlerLock::take(&global.data, group, WAIT_SILENTLY) {
+    match HandlerLock::take(&global.data, group, "run", WAIT_SILENTLY) {
         Ok(lock) => return Ok(lock),
         Err(LockError::Held { holder, .. }) => note(
             global,
@@ -108,7 +97,7 @@ fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
         ),
         Err(error) => return Err(Failure::storage(error.to_string()).because(error)),
     }
-    HandlerLock::take(&global.data, group, WAIT_FOR_HANDLER).map_err(|error| match error {
+    HandlerLock::take(&global.data, group, "run", WAIT_FOR_HANDLER).map_err(|error| match error {
         LockError::Held { holder, .. } => in_use(&holder),
         error @ LockError::Io { .. } => Failure::storage(error.to_string()).because(error),
     })

@@ -1,0 +1,213 @@
+//! What a move of a group would do, before anybody does it: shown to people and scripts, and carried out as shown.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use leftoff::store::{Event, events_in};
+use leftoff_engine::broker::State;
+use leftoff_engine::coordinator::{
+    Bounds, OffsetToCommit, PartitionKey, PlanError, Planned, ResetTo, Span, plan,
+};
+use leftoff_wire::Committed;
+
+use super::ls::count;
+use super::standing::{count_events, log};
+use crate::cli::args::Global;
+use crate::cli::bad_value::shorten;
+use crate::cli::failure::Failure;
+use crate::cli::session::from_store;
+use crate::cli::table::{Cell, Column, Format, Table};
+use crate::cli::verbs::authority::{Authorities, file_in};
+use crate::cli::verbs::printed;
+
+/// So many events of a run that repeats or is skipped are shown.
+const SHOWN_EVENTS: usize = 3;
+
+const COLUMNS: &[Column] = &[
+    Column { title: "TOPIC", key: "topic", is_wide: false },
+    Column { title: "PARTITION", key: "partition", is_wide: false },
+    Column { title: "NEXT(before)", key: "next_before", is_wide: false },
+    Column { title: "NEXT(after)", key: "next_after", is_wide: false },
+    Column { title: "REPEATED", key: "repeated_events", is_wide: false },
+    Column { title: "SKIPPED", key: "skipped_events", is_wide: false },
+    Column { title: "NOTE", key: "note", is_wide: false },
+    Column { title: "REPEATED-FROM", key: "repeated_from", is_wide: true },
+    Column { title: "REPEATED-TO", key: "repeated_to", is_wide: true },
+    Column { title: "SKIPPED-FROM", key: "skipped_from", is_wide: true },
+    Column { title: "SKIPPED-TO", key: "skipped_to", is_wide: true },
+    Column { title: "DELETED-UNREAD", key: "deleted_unread_offsets", is_wide: true },
+];
+
+/// A move of one partition.
+#[derive(Debug)]
+pub struct Step {
+    /// Which partition.
+    pub key: PartitionKey,
+    /// The group's offset before.
+    pub before: Option<Committed>,
+    /// The group's offset after; `None` if it is deleted.
+    pub after: Option<Committed>,
+    planned: Option<Planned>,
+    repeated: Option<Affected>,
+    skipped: Option<Affected>,
+    /// The words that stay with the offset.
+    metadata: String,
+}
+
+/// Events that a move handles again or passes over.
+#[derive(Debug)]
+struct Affected {
+    span: Span,
+    events: Option<u64>,
+    first: Vec<Event>,
+}
+
+impl Step {
+    /// Plans a move of a group to a place. Refused where a file's word counts and not the group's.
+    pub fn to(
+        state: &State,
+        group: &str,
+        authorities: &Authorities,
+        key: &PartitionKey,
+        to: ResetTo,
+    ) -> Result<Step, Failure> {
+        let entry = state.coordinator().entry(group, key);
+        let metadata = entry.map(|entry| entry.metadata.clone()).unwrap_or_default();
+        authorities.refuse_move(&metadata, key)?;
+        let current = entry.map(|entry| entry.committed);
+        let log = log(state, key.topic_id, key.partition);
+        let bounds = Bounds { log_start: log.log_start(), end: log.high_watermark() };
+        let planned = plan(current, to, bounds).map_err(|error: PlanError| {
+            Failure::usage(format!("{key}: {error}")).hint("for example with --to-earliest or --to-latest")
+        })?;
+        let affected = |span: Option<Span>| span.map(|span| Affected::of(state, key, span)).transpose();
+        Ok(Step {
+            key: key.clone(),
+            before: current,
+            after: Some(planned.to),
+            planned: Some(planned),
+            repeated: affected(planned.repeats)?,
+            skipped: affected(planned.skips)?,
+            // Its file is gone, or the move would have been refused.
+            metadata: if file_in(&metadata).is_some() { String::new() } else { metadata },
+        })
+    }
+
+    /// Plans a deletion of a group's offset.
+    pub fn forget(
+        state: &State,
+        group: &str,
+        authorities: &Authorities,
+        key: &PartitionKey,
+    ) -> Result<Step, Failure> {
+        let entry = state.coordinator().entry(group, key);
+        let metadata = entry.map(|entry| entry.metadata.clone()).unwrap_or_default();
+        authorities.refuse_move(&metadata, key)?;
+        Ok(Step {
+            key: key.clone(),
+            before: entry.map(|entry| entry.committed),
+            after: None,
+            planned: None,
+            repeated: None,
+            skipped: None,
+            metadata,
+        })
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_unchanged(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// What is to be saved; `None` if it is a deletion.
+    pub fn to_commit(&self) -> Option<OffsetToCommit> {
+        let (key, metadata) = (self.key.clone(), self.metadata.clone());
+        self.after.map(|committed| OffsetToCommit { key, committed, leader_epoch: None, metadata })
+    }
+
+    fn cells(&self, format: Format) -> Vec<Cell> {
+        let events = |affected: &Option<Affected>| match affected {
+            None => Cell::Int(0),
+            Some(Affected { events: None, span, .. }) if matches!(format, Format::Text | Format::Wide) => {
+                format!("{} offsets", span.count()).into()
+            }
+            Some(Affected { events, .. }) => count(*events),
+        };
+        let ends = |affected: &Option<Affected>| -> [Cell; 2] {
+            let span = affected.as_ref().map(|affected| affected.span);
+            [span.map(|span| span.from).into(), span.map(|span| span.to.get() - 1).into()]
+        };
+        let [repeated_from, repeated_to] = ends(&self.repeated);
+        let [skipped_from, skipped_to] = ends(&self.skipped);
+        vec![
+            self.key.topic.as_str().into(),
+            self.key.partition.into(),
+            self.before.map(Committed::next).into(),
+            self.after.map(Committed::next).into(),
+            events(&self.repeated),
+            events(&self.skipped),
+            self.note().into(),
+            repeated_from,
+            repeated_to,
+            skipped_from,
+            skipped_to,
+            count(self.planned.map(|planned| planned.deleted_unread.map_or(0, Span::count))),
+        ]
+    }
+
+    fn note(&self) -> Option<String> {
+        let clamped = self.planned.and_then(|planned| planned.clamped).map(|clamped| clamped.to_string());
+        let unchanged = self.is_unchanged().then(|| "stays where it is".to_owned());
+        let deleted = self.after.is_none().then(|| "the offset is deleted".to_owned());
+        clamped.or(unchanged).or(deleted)
+    }
+
+    fn examples(&self) -> String {
+        let mut text = String::new();
+        for (words, affected) in
+            [("handled again", &self.repeated), ("passed over and never handled", &self.skipped)]
+        {
+            let Some(affected) = affected else { continue };
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{}: {words}: {}", self.key, affected.span);
+            for event in &affected.first {
+                let bytes = |bytes: &Option<Vec<u8>>| match bytes {
+                    Some(bytes) => shorten(&String::from_utf8_lossy(bytes)),
+                    None => "null".to_owned(),
+                };
+                let _ = writeln!(text, "  {}  {}  {}", event.offset, bytes(&event.key), bytes(&event.value));
+            }
+            if affected.span.count() > affected.first.len() as u64 {
+                text.push_str("  …\n");
+            }
+        }
+        text
+    }
+}
+
+impl Affected {
+    fn of(state: &State, key: &PartitionKey, span: Span) -> Result<Affected, Failure> {
+        let log = log(state, key.topic_id, key.partition);
+        let failed = |error| from_store(Path::new(log.dir()), error);
+        let events = count_events(log, span.from, span.to)?;
+        let fetched = log.fetch(span.from, 1).map_err(|error| failed(error.into()))?;
+        let mut first = events_in(&fetched, span.from).map_err(|error| failed(error.into()))?.events;
+        first.retain(|event| event.offset < span.to);
+        first.truncate(SHOWN_EVENTS);
+        Ok(Affected { span, events, first })
+    }
+}
+
+/// Prints a plan: a table, and for people the first events that it repeats or skips.
+pub fn show(global: &Global, steps: &[Step]) -> Result<(), Failure> {
+    let format = Format::from(global.format);
+    let mut table = Table::new(COLUMNS);
+    steps.iter().for_each(|step| table.push(step.cells(format)));
+    printed(|out| {
+        table.write(out, format, !global.no_headers)?;
+        if matches!(format, Format::Text | Format::Wide) {
+            steps.iter().for_each(|step| out.extend_from_slice(step.examples().as_bytes()));
+        }
+        Ok(())
+    })
+}
