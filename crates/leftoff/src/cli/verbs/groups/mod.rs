@@ -80,6 +80,7 @@ fn named_partitions(state: &State, named: &[TopicPartitions]) -> Result<Vec<Part
 
 /// Who it is that moves or deletes something from the command line.
 fn person() -> Who {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    let uid = || format!("uid-{}", rustix::process::getuid().as_raw());
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| uid());
     Who::new("", &user, &host_name(), concat!("leftoff/", env!("CARGO_PKG_VERSION")))
 }
