@@ -24,6 +24,13 @@ pub struct RequestId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Round(pub u64);
 
+impl Round {
+    /// The round behind this one.
+    pub(super) fn next(self) -> Round {
+        Round(self.0 + 1)
+    }
+}
+
 /// What the broker is told.
 #[derive(Debug)]
 pub enum Input {

@@ -2,8 +2,9 @@
 //!
 //! Bytes and rules are in `docs/on-disk.md`. One slot of each entry is known to be on disk; only the other is
 //! written, so that a power cut at any byte leaves one whole slot. The header carries two round numbers, the first
-//! written before the entries of a round and the second after them: a reader in another process that finds both
-//! equal, before and after reading, holds the ends of one moment.
+//! written before the entries of a round and the second after them, with a sum over all entries: a reader in another
+//! process that finds both equal, before and after reading, and the sum right, holds the ends of one moment. After a power
+//! cut the round numbers alone would not tell, since each slot survives, or not, by itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +26,8 @@ const SLOT_BYTES: usize = 64;
 const ENTRY_BYTES: u64 = 2 * SLOT_BYTES as u64;
 /// Where the round whose entries are being written stands in the header.
 const ROUND_BEGUN_AT: u64 = 16;
-/// Where the round whose entries are all written stands in the header.
+/// Where the round whose entries are all written stands in the header, and behind it the sum of the newest slots'
+/// checksums.
 const ROUND_ENDED_AT: u64 = 24;
 
 /// Why the marks file cannot be used.
@@ -55,6 +57,11 @@ pub struct Marks {
     /// Entries that the sync under way covers.
     being_synced: Vec<PartitionId>,
     round: u64,
+    /// The checksum of each entry's newest slot, by the entry's number; 0 where none is valid.
+    newest: Vec<u32>,
+    sum: u64,
+    /// Whether the header fits the entries.
+    whole: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +93,9 @@ impl Marks {
             written: Vec::new(),
             being_synced: Vec::new(),
             round: 0,
+            newest: Vec::new(),
+            sum: 0,
+            whole: true,
         })
     }
 
@@ -116,7 +126,7 @@ impl Marks {
         // The newest slot may be in the page cache only, and after a failed sync the cache calls it clean. Written
         // again in place and synced, it is on disk, and the other slot was not touched meanwhile.
         for (partition, entry) in &entries {
-            let slot = encode_slot(partition, entry.seq, &entry.mark);
+            let (slot, _) = encode_slot(partition, entry.seq, &entry.mark);
             file.write_all_at(&slot, slot_position(entry.number, entry.synced_slot))?;
         }
         file.sync_data()?;
@@ -128,7 +138,16 @@ impl Marks {
             written: Vec::new(),
             being_synced: Vec::new(),
             round: read.round,
+            newest: read.newest,
+            sum: read.sum,
+            whole: read.whole,
         })
+    }
+
+    /// False when a crash left the ends of more than one moment: then a round must be written, even an empty one, before
+    /// the entries can be told to belong together.
+    pub fn is_of_one_moment(&self) -> bool {
+        self.whole
     }
 
     /// The synced end of a partition, if it has a valid slot.
@@ -158,16 +177,20 @@ impl Marks {
     /// # Errors
     /// When the disk fails.
     pub fn add(&mut self, partitions: &[(PartitionId, Mark)]) -> std::io::Result<()> {
+        self.begin_writing()?;
         for (partition, mark) in partitions {
             let number = self.free.pop().unwrap_or_else(|| {
                 self.next_entry += 1;
                 self.next_entry - 1
             });
             let mut entry = Entry { number, seq: 0, synced_slot: 1, mark: *mark };
-            write_slot(&*self.file, partition, &mut entry)?;
+            // An entry that is used again has slots of another partition, whose numbers may be higher: both go.
+            self.file.write_all_at(&[0; SLOT_BYTES], slot_position(number, entry.synced_slot))?;
+            self.write_slot(partition, &mut entry)?;
             entry.synced_slot = 0;
             self.entries.insert(*partition, entry);
         }
+        self.end_writing()?;
         self.file.sync_data()
     }
 
@@ -176,15 +199,43 @@ impl Marks {
     /// # Errors
     /// When the disk fails.
     pub fn write_round(&mut self, ends: &[(PartitionId, Mark)]) -> std::io::Result<()> {
-        self.round += 1;
-        self.file.write_all_at(&self.round.to_be_bytes(), ROUND_BEGUN_AT)?;
+        self.begin_writing()?;
         for (partition, mark) in ends {
-            let Some(entry) = self.entries.get_mut(partition) else { continue };
+            let Some(mut entry) = self.entries.get(partition).cloned() else { continue };
             entry.mark = *mark;
-            write_slot(&*self.file, partition, entry)?;
+            self.write_slot(partition, &mut entry)?;
+            self.entries.insert(*partition, entry);
             self.written.push(*partition);
         }
-        self.file.write_all_at(&self.round.to_be_bytes(), ROUND_ENDED_AT)
+        self.end_writing()
+    }
+
+    fn begin_writing(&mut self) -> std::io::Result<()> {
+        self.round += 1;
+        self.file.write_all_at(&self.round.to_be_bytes(), ROUND_BEGUN_AT)
+    }
+
+    fn end_writing(&mut self) -> std::io::Result<()> {
+        let mut ended = [0; 16];
+        ended[..8].copy_from_slice(&self.round.to_be_bytes());
+        ended[8..].copy_from_slice(&self.sum.to_be_bytes());
+        self.file.write_all_at(&ended, ROUND_ENDED_AT)?;
+        self.whole = true;
+        Ok(())
+    }
+
+    fn write_slot(&mut self, partition: &PartitionId, entry: &mut Entry) -> std::io::Result<()> {
+        entry.seq += 1;
+        let (slot, checksum) = encode_slot(partition, entry.seq, &entry.mark);
+        let working = 1 - entry.synced_slot;
+        self.file.write_all_at(&slot, slot_position(entry.number, working))?;
+        let number = usize::try_from(entry.number).expect("entries are few enough to be held in memory");
+        if self.newest.len() <= number {
+            self.newest.resize(number + 1, 0);
+        }
+        self.sum = self.sum - u64::from(self.newest[number]) + u64::from(checksum);
+        self.newest[number] = checksum;
+        Ok(())
     }
 
     /// The file, to be put into a sync that covers everything written so far; [`Marks::synced`] must follow.
@@ -224,18 +275,11 @@ impl Marks {
     }
 }
 
-fn write_slot(file: &dyn DiskFile, partition: &PartitionId, entry: &mut Entry) -> std::io::Result<()> {
-    entry.seq += 1;
-    let slot = encode_slot(partition, entry.seq, &entry.mark);
-    let working = 1 - entry.synced_slot;
-    file.write_all_at(&slot, slot_position(entry.number, working))
-}
-
 fn slot_position(entry: u64, slot: u8) -> u64 {
     HEADER_BYTES + entry * ENTRY_BYTES + u64::from(slot) * SLOT_BYTES as u64
 }
 
-fn encode_slot(partition: &PartitionId, seq: u64, mark: &Mark) -> [u8; SLOT_BYTES] {
+fn encode_slot(partition: &PartitionId, seq: u64, mark: &Mark) -> ([u8; SLOT_BYTES], u32) {
     let mut slot = [0u8; SLOT_BYTES];
     slot[4..12].copy_from_slice(&seq.to_be_bytes());
     slot[12..28].copy_from_slice(partition.topic_id.as_bytes());
@@ -245,7 +289,7 @@ fn encode_slot(partition: &PartitionId, seq: u64, mark: &Mark) -> [u8; SLOT_BYTE
     slot[48..56].copy_from_slice(&mark.position_bytes.to_be_bytes());
     let crc = crc32c(&slot[4..]);
     slot[..4].copy_from_slice(&crc.to_be_bytes());
-    slot
+    (slot, crc)
 }
 
 /// What a marks file says, read without writing to it.
@@ -253,11 +297,13 @@ fn encode_slot(partition: &PartitionId, seq: u64, mark: &Mark) -> [u8; SLOT_BYTE
 pub struct ReadMarks {
     /// The number of the last round of which every entry is in.
     pub round: u64,
-    /// False when the writer was (or died) in the middle of writing a round's entries.
+    /// False when the writer was (or died) in the middle of writing a round's entries, or a power cut left some of them.
     pub whole: bool,
     entries: Vec<Found>,
     unreadable: Vec<u64>,
     next_entry: u64,
+    newest: Vec<u32>,
+    sum: u64,
 }
 
 #[derive(Debug)]
@@ -314,12 +360,15 @@ impl ReadMarks {
         }
         let begun = be_u64(&header[ROUND_BEGUN_AT as usize..]);
         let ended = be_u64(&header[ROUND_ENDED_AT as usize..]);
+        let sum = be_u64(&header[ROUND_ENDED_AT as usize + 8..]);
         let mut read = ReadMarks {
             round: ended,
             whole: begun == ended,
             entries: Vec::new(),
             unreadable: Vec::new(),
             next_entry: 0,
+            newest: Vec::new(),
+            sum: 0,
         };
         let mut buffer = vec![0u8; 512 * ENTRY_BYTES as usize];
         let mut position = HEADER_BYTES;
@@ -335,7 +384,7 @@ impl ReadMarks {
         }
         let mut after = [0u8; 8];
         file.read_at(&mut after, ROUND_BEGUN_AT)?;
-        read.whole &= u64::from_be_bytes(after) == begun;
+        read.whole &= u64::from_be_bytes(after) == begun && read.sum == sum;
         Ok(read)
     }
 
@@ -349,12 +398,17 @@ impl ReadMarks {
                 decode_slot(slot).map(|(seq, partition, mark)| (seq, which, partition, mark))
             })
             .max_by_key(|(seq, ..)| *seq);
+        let mut checksum = 0;
         match newest {
             Some((seq, slot, partition, mark)) => {
-                self.entries.push(Found { number, slot, seq, partition, mark })
+                let at = usize::from(slot) * SLOT_BYTES;
+                checksum = u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+                self.entries.push(Found { number, slot, seq, partition, mark });
             }
             None => self.unreadable.push(number),
         }
+        self.newest.push(checksum);
+        self.sum += u64::from(checksum);
     }
 }
 

@@ -155,9 +155,10 @@ impl Broker {
             Input::Request { id, request } => {
                 let waits_for = self.rounds.open;
                 match self.decide(now, request) {
-                    Ok(Answer::WithRound(reply)) => self.rounds.park(id, reply),
+                    Ok(Answer::WithRound(reply)) => self.rounds.park(self.rounds.open, id, reply),
+                    Ok(Answer::WithNextRound(reply)) => self.rounds.park(self.rounds.open.next(), id, reply),
                     Ok(Answer::Reports(reply)) => match self.rounds.unfinished_state() {
-                        Some(round) => self.rounds.park_state(round, id, reply),
+                        Some(round) => self.rounds.park(round, id, reply),
                         None => self.outputs.push_back(Output::Reply { id, reply }),
                     },
                     Err(refusal) => {
@@ -277,7 +278,7 @@ impl Broker {
         }
         let after = std::mem::take(&mut self.rounds.after);
         self.rounds.in_flight = Some(InFlight { round: job.round, ends, after, with_marks });
-        self.rounds.open = Round(job.round.0 + 1);
+        self.rounds.open = job.round.next();
         self.outputs.push_back(Output::Sync(job));
     }
 
@@ -323,12 +324,13 @@ impl Broker {
         if round.with_marks {
             self.marks.synced();
         }
+        // The marks first: what a reader of this process has seen, one of another process sees, too, whenever we are killed.
+        self.marks.write_round(&round.ends)?;
         for (partition, mark) in &round.ends {
             if let Some(log) = self.state.logs.get_mut(partition) {
                 log.publish(*mark);
             }
         }
-        self.marks.write_round(&round.ends)?;
         for step in round.after {
             self.after_sync(now, step)?;
         }
@@ -337,6 +339,10 @@ impl Broker {
 
     fn after_sync(&mut self, now: Timestamp, step: AfterSync) -> std::io::Result<()> {
         match step {
+            AfterSync::Carried(partition, offset, reason) => {
+                self.rounds.sync_marks = true;
+                self.rounds.after.push(AfterSync::MoveLogStart(partition, offset, reason));
+            }
             AfterSync::MoveLogStart(partition, offset, reason) => {
                 let change = Change::LogStart { partition, offset, reason };
                 self.record(now, &[change]).map_err(std::io::Error::other)?;
@@ -345,6 +351,9 @@ impl Broker {
             AfterSync::AdvanceLogStart(partition, offset) => {
                 if let Some(log) = self.state.logs.get_mut(&partition) {
                     log.advance_log_start(offset);
+                    if partition == OFFSETS_LOG {
+                        self.state.coordinator.trimmed(offset);
+                    }
                     if partition == OFFSETS_LOG {
                         self.state.coordinator.trimmed(offset);
                     }
@@ -359,6 +368,10 @@ impl Broker {
                 for segment in segments {
                     segment.unlink(&self.disk).map_err(std::io::Error::other)?;
                 }
+            }
+            AfterSync::TopicDeleted { name, topic_id, partitions } => {
+                self.rounds.sync_marks = true;
+                self.rounds.after.push(AfterSync::RemoveTopic { name, topic_id, partitions });
             }
             AfterSync::RemoveTopic { name, topic_id, partitions } => {
                 topics::remove_folders(&self.disk, &name, topic_id, partitions)?;
@@ -434,6 +447,8 @@ impl Broker {
 enum Answer {
     /// It has changed something, and waits for the open round.
     WithRound(Reply),
+    /// It has changed something, and something is to be done once that is on disk: it waits for the round in which it is.
+    WithNextRound(Reply),
     /// It reports state, and waits for the round in which that state last changed.
     Reports(Reply),
 }

@@ -17,7 +17,9 @@ use crate::broker::marks::{Marks, MarksError};
 use crate::broker::metadata::MetadataError;
 use crate::broker::rounds::Rounds;
 use crate::broker::snapshot;
-use crate::broker::topics::{folder, folder_topic_id, log_config, move_aside, unlink_folder};
+use crate::broker::topics::{
+    Deleted, folder, folder_topic_id, log_config, move_aside, unlink_deleted, unlink_folder,
+};
 use crate::broker::{
     Broker, BrokerConfig, Change, EMPTY, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, RESERVE_FILE,
     State, built, make_reserve,
@@ -132,7 +134,7 @@ impl Broker {
                 || metadata.has_partition(partition)
         });
 
-        tidy_folders(&disk, &metadata, &mut recovered)?;
+        let deleted = tidy_folders(&disk, &metadata, &mut recovered)?;
         let mut logs = BTreeMap::from([(METADATA_LOG, metadata_log)]);
         open_logs(&disk, &metadata, &ends, &config, &mut logs)?;
         settle_tails(&metadata, &mut logs, &mut recovered)?;
@@ -159,12 +161,12 @@ impl Broker {
             snapshot_next,
             recovered,
         };
-        broker.finish_opening(now)?;
+        broker.finish_opening(now, &deleted)?;
         Ok(broker)
     }
 
     /// Raises the leader epoch if bytes were cut, then moves the marks up to what was settled.
-    fn finish_opening(&mut self, now: Timestamp) -> Result<(), OpenError> {
+    fn finish_opening(&mut self, now: Timestamp, deleted: &[Deleted]) -> Result<(), OpenError> {
         if self.recovered.cut_bytes > 0 {
             let epoch = self.state.metadata.leader_epoch() + 1;
             let mut batch = BatchBuilder::default();
@@ -186,10 +188,18 @@ impl Broker {
             .filter(|(partition, end)| self.marks.get(partition) != Some(*end))
             .filter(|(partition, _)| self.state.logs[partition].mark_damage().is_none())
             .collect();
-        if !ends.is_empty() {
+        if !ends.is_empty() || !self.marks.is_of_one_moment() {
             let path = Path::new(super::MARKS_FILE);
             self.marks.write_round(&ends).map_err(io(path))?;
             self.marks.sync_now().map_err(io(path))?;
+        }
+        // What a crash left of deleted topics, and of segments below the log start: the marks, which no longer name them, or
+        // cover what deleted them, are on disk.
+        unlink_deleted(&self.disk, deleted).map_err(io(Path::new("")))?;
+        for log in self.state.logs.values_mut() {
+            for segment in log.take_removable() {
+                segment.unlink(&self.disk)?;
+            }
         }
         Ok(())
     }
@@ -318,36 +328,35 @@ fn each_record(
     Ok(())
 }
 
-/// Unlinks what is left of deleted topics, and moves folders that no topic claims out of the way.
+/// Moves folders that no topic claims out of the way; tells which ones are of deleted topics.
 fn tidy_folders(
     disk: &Arc<dyn Disk>,
     metadata: &Metadata,
     recovered: &mut Recovered,
-) -> Result<(), OpenError> {
+) -> Result<Vec<Deleted>, OpenError> {
     let root = Path::new("");
     let mut live: BTreeSet<String> = INTERNAL_LOGS.iter().map(|(_, dir)| (*dir).to_owned()).collect();
     for topic in metadata.topics() {
         live.extend((0..topic.partitions).map(|number| folder(&topic.name, number)));
     }
+    let mut deleted = Vec::new();
     let ours = ["handlers", directory::ASIDE, "lost+found"];
     for entry in disk.list(root).map_err(io(root))? {
         if !entry.is_dir || ours.contains(&&*entry.name) {
             continue;
         }
         let path = PathBuf::from(&entry.name);
-        let topic_id = folder_topic_id(disk, &path);
-        let deleted = topic_id.is_some_and(|id| metadata.is_deleted(&id));
-        let claimed = live.contains(&entry.name) && !deleted;
-        if claimed {
+        if entry.name.ends_with("-delete") {
+            deleted.push(Deleted::renamed(path));
             continue;
         }
-        if deleted || entry.name.ends_with("-delete") {
-            unlink_folder(disk, &path).map_err(io(&path))?;
-        } else {
-            recovered.set_aside.push(move_aside(disk, &path).map_err(io(&path))?);
+        match folder_topic_id(disk, &path).filter(|id| metadata.is_deleted(id)) {
+            Some(topic_id) => deleted.push(Deleted::new(path, topic_id)),
+            None if live.contains(&entry.name) => {}
+            None => recovered.set_aside.push(move_aside(disk, &path).map_err(io(&path))?),
         }
     }
-    Ok(())
+    Ok(deleted)
 }
 
 /// A batch above its log's mark.
@@ -389,11 +398,34 @@ fn settle_tails(
         tails.insert(*partition, tail);
         cuts.insert(*partition, end.valid_end);
     }
-    cut_incomplete_sets(metadata, logs, &tails, &manifests, &mut cuts);
+    let below = named_below_the_mark(&logs[&OFFSETS_LOG], &tails)?;
+    cut_incomplete_sets(metadata, logs, &tails, &manifests, &below, &mut cuts);
     for (partition, end) in cuts {
         settle(logs.get_mut(&partition).expect("its tail was read"), end, recovered)?;
     }
     Ok(())
+}
+
+/// The batches that manifests below the offsets log's own mark name. Marks are written without waiting for the disk, so
+/// after a power cut that log's mark can be newer than a data log's: a reserved batch in a tail may well be named below it.
+/// What is below it was finished, so its batches are whole. Read only if there is a reserved batch above a mark.
+fn named_below_the_mark(
+    offsets: &Log,
+    tails: &BTreeMap<PartitionId, Vec<TailBatch>>,
+) -> Result<BTreeSet<(PartitionId, Offset)>, OpenError> {
+    let mut named = BTreeSet::new();
+    if !tails.values().flatten().any(|batch| batch.reserved) {
+        return Ok(named);
+    }
+    for step in offsets.read_batches(offsets.log_start()) {
+        // Damage is told of when the log is loaded.
+        if let ReadBatch::Batch { bytes, .. } = step?
+            && let Some(entries) = manifest_of(&bytes)
+        {
+            named.extend(entries.iter().map(|entry| (entry.partition, entry.base)));
+        }
+    }
+    Ok(named)
 }
 
 /// Cuts the offsets log at the first manifest that names a missing batch, and data logs at the first reserved batch that
@@ -403,6 +435,7 @@ fn cut_incomplete_sets(
     logs: &BTreeMap<PartitionId, Log>,
     tails: &BTreeMap<PartitionId, Vec<TailBatch>>,
     manifests: &[(Offset, Vec<ManifestEntry>)],
+    below: &BTreeSet<(PartitionId, Offset)>,
     cuts: &mut BTreeMap<PartitionId, Offset>,
 ) {
     loop {
@@ -415,11 +448,11 @@ fn cut_incomplete_sets(
                 cuts.insert(OFFSETS_LOG, *at);
             }
         }
-        let named: BTreeSet<(PartitionId, Offset)> = manifests
-            .iter()
-            .filter(|(at, _)| kept(*at, cuts))
+        let kept_manifests = manifests.iter().filter(|(at, _)| kept(*at, cuts));
+        let mut named: BTreeSet<(PartitionId, Offset)> = kept_manifests
             .flat_map(|(_, entries)| entries.iter().map(|entry| (entry.partition, entry.base)))
             .collect();
+        named.extend(below);
         for (partition, tail) in tails {
             let end = cuts[partition];
             let orphan = tail

@@ -41,7 +41,7 @@ impl Broker {
         if let Some((offset, reason)) = self.new_log_start(now, &OFFSETS_LOG, limits)? {
             let carried = self.state.coordinator.carry(offset);
             self.append_offsets(now, &carried, &[])?;
-            self.rounds.after.push(AfterSync::MoveLogStart(OFFSETS_LOG, offset, reason));
+            self.rounds.after.push(AfterSync::Carried(OFFSETS_LOG, offset, reason));
         }
         Ok(())
     }

@@ -19,8 +19,21 @@ pub enum AfterSync {
     AdvanceLogStart(PartitionId, Offset),
     /// Unlink these: the marks that no longer name them are on disk.
     Unlink(Vec<RemovedSegment>),
+    /// Values were carried forward: sync the marks that cover them, then [`AfterSync::MoveLogStart`]. A reader of what a
+    /// power cut left would otherwise find the new log start, and not yet the values.
+    Carried(PartitionId, Offset, LogStartReason),
     /// Record a new log start: what it lets go was carried forward, and that is on disk now.
     MoveLogStart(PartitionId, Offset, LogStartReason),
+    /// A topic's deletion is recorded: sync the marks that cover the record, then [`AfterSync::RemoveTopic`]. A reader of
+    /// what a power cut left would otherwise find the topic, and not its folders.
+    TopicDeleted {
+        /// Its name.
+        name: String,
+        /// Its id.
+        topic_id: Uuid,
+        /// How many folders.
+        partitions: i32,
+    },
     /// Take a deleted topic's folders away.
     RemoveTopic {
         /// Its name.
@@ -77,20 +90,14 @@ impl Rounds {
         }
     }
 
-    /// Keeps a reply until a round is on disk. Rounds never fall along the queue: a reply that reports state of an
-    /// earlier round, asked later, waits a little longer than it must.
-    pub fn park(&mut self, id: RequestId, reply: Reply) {
-        self.parked.push_back((self.open, id, reply));
-    }
-
     /// The round that a reply reporting state must wait for; `None` if that state is on disk.
     pub fn unfinished_state(&self) -> Option<Round> {
         let finished_below = self.in_flight.as_ref().map_or(self.open, |in_flight| in_flight.round);
         self.state_round.filter(|round| *round >= finished_below)
     }
 
-    /// Keeps a reply that reports state until that state's round is on disk.
-    pub fn park_state(&mut self, round: Round, id: RequestId, reply: Reply) {
+    /// Keeps a reply until a round is on disk.
+    pub fn park(&mut self, round: Round, id: RequestId, reply: Reply) {
         // Kept in order of rounds, so that releasing stays a walk from the front.
         let at = self.parked.partition_point(|(parked, ..)| *parked <= round);
         self.parked.insert(at, (round, id, reply));

@@ -81,7 +81,7 @@ impl Broker {
         Ok(Answer::WithRound(Reply::Topic(topic)))
     }
 
-    /// The record; when it is on disk, the folders go.
+    /// The record; when it is on disk, and so are the marks that cover it, the folders go.
     pub(super) fn delete_topic(&mut self, now: Timestamp, name: &str) -> Result<Answer, Refusal> {
         let topic = self.known_topic(name)?;
         self.record(now, &[Change::TopicDeleted(topic.topic_id)])?;
@@ -91,12 +91,12 @@ impl Broker {
             self.rounds.dirty.remove(&partition);
         }
         self.deleting.insert(topic.name.clone());
-        self.rounds.after.push(AfterSync::RemoveTopic {
+        self.rounds.after.push(AfterSync::TopicDeleted {
             name: topic.name,
             topic_id: topic.topic_id,
             partitions: topic.partitions,
         });
-        Ok(Answer::WithRound(Reply::Done))
+        Ok(Answer::WithNextRound(Reply::Done))
     }
 
     /// Deletes below an offset: the record first, the new start is seen when it is on disk.
@@ -167,16 +167,49 @@ pub(super) fn remove_folders(
     topic_id: Uuid,
     partitions: i32,
 ) -> std::io::Result<()> {
+    let mut deleted = Vec::new();
     for number in 0..partitions {
-        let from = PathBuf::from(folder(name, number));
-        if disk.metadata(&from)?.is_none() {
-            continue;
+        let folder = PathBuf::from(folder(name, number));
+        if disk.metadata(&folder)?.is_some() {
+            deleted.push(Deleted::new(folder, topic_id));
         }
-        let to = PathBuf::from(format!("{}.{topic_id}-delete", folder(name, number)));
-        disk.rename(&from, &to)?;
-        unlink_folder(disk, &to)?;
     }
-    Ok(())
+    unlink_deleted(disk, &deleted)
+}
+
+/// A folder of a deleted topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Deleted {
+    folder: PathBuf,
+    /// The name under which it is unlinked; perhaps it has that already.
+    on_its_way_out: PathBuf,
+}
+
+impl Deleted {
+    pub fn new(folder: PathBuf, topic_id: Uuid) -> Deleted {
+        let on_its_way_out = PathBuf::from(format!("{}.{topic_id}-delete", folder.display()));
+        Deleted { folder, on_its_way_out }
+    }
+
+    /// One that was renamed before a crash.
+    pub fn renamed(folder: PathBuf) -> Deleted {
+        Deleted { folder: folder.clone(), on_its_way_out: folder }
+    }
+}
+
+/// Unlinks folders of deleted topics. The new names are on disk before anything in them goes: a folder of which a power
+/// cut left only some files says by its name alone that it is to go.
+pub(super) fn unlink_deleted(disk: &Arc<dyn Disk>, deleted: &[Deleted]) -> std::io::Result<()> {
+    if deleted.is_empty() {
+        return Ok(());
+    }
+    for Deleted { folder, on_its_way_out } in
+        deleted.iter().filter(|deleted| deleted.folder != deleted.on_its_way_out)
+    {
+        disk.rename(folder, on_its_way_out)?;
+    }
+    disk.sync_dir(Path::new(""))?;
+    deleted.iter().try_for_each(|deleted| unlink_folder(disk, &deleted.on_its_way_out))
 }
 
 /// Unlinks a folder of a partition, which has files and no folders in it.

@@ -64,12 +64,14 @@ impl Log {
     pub fn verify(&self, visit: &mut dyn FnMut(Finding)) -> Result<Verified, LogError> {
         let mut verified = Verified::default();
         let mut epoch = i32::MIN;
-        let mut expected = self.segments[0].base;
+        // What a power cut left of deleted segments is nobody's business any more.
+        let deleted = self.segments.windows(2).take_while(|pair| pair[1].base <= self.log_start).count();
+        let mut expected = self.segments[deleted].base;
         if expected > self.log_start {
             verified.findings += 1;
             visit(self.hole(expected, self.log_start, expected));
         }
-        for number in 0..self.visible_segments() {
+        for number in deleted..self.visible_segments() {
             let base = self.segments[number].base;
             let mut report = |finding| {
                 verified.findings += 1;
