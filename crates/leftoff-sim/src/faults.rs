@@ -1,0 +1,1 @@
+//! Lets calls of the disk fail.
