@@ -54,7 +54,8 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Backup(args) => verbs::backup::backup(&cli.global, args),
         Command::Run(args) => verbs::run::run(&cli.global, args),
         Command::Groups(command) => verbs::groups::run(&cli.global, command),
-        Command::Wait(_) | Command::Check(_) => Err(Failure::usage("this verb is not wired yet")),
+        Command::Wait(args) => verbs::wait::wait(&cli.global, args),
+        Command::Check(args) => verbs::check::check(&cli.global, args),
     }
 }
 

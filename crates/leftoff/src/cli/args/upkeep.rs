@@ -76,7 +76,9 @@ pub struct CheckArgs {
     pub topics: Vec<TopicPartitions>,
     /// Where its effects are: file:PATH; without it only the offsets are looked at
     #[arg(long, value_name = "PLACE", value_parser = value::<Place>())]
-    #[arg(long_help = format!("Where its effects are: {PLACE_FORMS}. Without it only the offsets are looked at"))]
+    #[arg(long_help = format!("Where its effects are: {PLACE_FORMS}. A file of `leftoff run` names the place of each event; \
+        in any other file a line is the key of its event, or the value where there is no key. Without it only the \
+        offsets are looked at"))]
     pub out: Option<Place>,
     /// Fail if events are left to handle, too
     #[arg(long)]

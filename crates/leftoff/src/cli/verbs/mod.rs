@@ -2,6 +2,7 @@
 
 pub mod authority;
 pub mod backup;
+pub mod check;
 pub mod consume;
 pub mod demo;
 pub mod doctor;
@@ -9,6 +10,7 @@ pub mod groups;
 pub mod produce;
 pub mod run;
 pub mod topics;
+pub mod wait;
 
 use std::io::{self, Write};
 

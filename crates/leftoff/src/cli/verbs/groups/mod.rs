@@ -4,7 +4,7 @@ mod delete;
 mod describe;
 mod history;
 mod import;
-mod ls;
+pub mod ls;
 mod moving;
 mod plan;
 mod reset;
@@ -61,7 +61,7 @@ fn is_wanted(filter: &[TopicPartitions], topic: &str, partition: i32) -> bool {
 }
 
 /// The partitions of live topics that `-t` names.
-fn named_partitions(state: &State, named: &[TopicPartitions]) -> Result<Vec<PartitionKey>, Failure> {
+pub fn named_partitions(state: &State, named: &[TopicPartitions]) -> Result<Vec<PartitionKey>, Failure> {
     let mut keys = Vec::new();
     for TopicPartitions { topic, partitions } in named {
         let found = find_topic(state.topics().collect::<Vec<_>>().into_iter(), topic)?;

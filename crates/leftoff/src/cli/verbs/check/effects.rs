@@ -1,0 +1,81 @@
+//! The file with the effects, as long as it was when the check began.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Take};
+use std::path::{Path, PathBuf};
+
+use leftoff_audit::effects::{DEFAULT_LINE_LIMIT_BYTES, EffectLines, NameBy, OutcomeLines};
+use leftoff_audit::{Effect, Outcome, Seen, SourceError};
+use leftoff_consumer::sink::file::FileState;
+
+use crate::cli::failure::Failure;
+
+/// A file of effects, and how much of it counts.
+#[derive(Debug)]
+pub struct Effects {
+    path: PathBuf,
+    outcomes_path: PathBuf,
+    /// How much is judged.
+    bytes: u64,
+    outcomes_bytes: u64,
+    /// Bytes behind that, which the sidecar does not count.
+    uncounted_bytes: u64,
+    /// Whether `run` wrote it: each line names the place of its event.
+    pub by_place: bool,
+}
+
+impl Effects {
+    /// Notes how much of the file counts: what the sidecar says, or all of it where there is none.
+    pub fn open(path: &Path, state: Option<&FileState>) -> Result<Effects, Failure> {
+        let length = match File::open(path).and_then(|file| file.metadata()) {
+            Ok(metadata) => metadata.len(),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && state.is_some_and(|s| s.data_bytes == 0) =>
+            {
+                0
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Failure::cannot_reach(format!("there is no file {}", path.display())));
+            }
+            Err(error) => return Err(Failure::storage(format!("cannot open {}: {error}", path.display()))),
+        };
+        let mut outcomes_path = path.as_os_str().to_owned();
+        outcomes_path.push(".outcomes");
+        Ok(Effects {
+            path: path.to_owned(),
+            outcomes_path: outcomes_path.into(),
+            bytes: state.map_or(length, |state| state.data_bytes),
+            outcomes_bytes: state.map_or(0, |state| state.outcomes_bytes),
+            uncounted_bytes: state.map_or(0, |state| length.saturating_sub(state.data_bytes)),
+            by_place: state.is_some(),
+        })
+    }
+
+    /// How many bytes at the end are not judged, if any.
+    pub fn uncounted_bytes(&self) -> Option<u64> {
+        (self.uncounted_bytes > 0).then_some(self.uncounted_bytes)
+    }
+
+    /// One pass over the effects.
+    pub fn lines<'a>(
+        &self,
+        name_by: &'a NameBy,
+    ) -> Result<impl Iterator<Item = Result<Seen<Effect>, SourceError>> + use<'a>, SourceError> {
+        let reader = first_bytes(&self.path, self.bytes)?;
+        Ok(EffectLines::new(reader, name_by, DEFAULT_LINE_LIMIT_BYTES).map(|line| Ok(line?)))
+    }
+
+    /// One pass over what was handled without an effect.
+    pub fn outcomes<'a>(
+        &self,
+        topic_id: &'a str,
+    ) -> Result<impl Iterator<Item = Result<Seen<Outcome>, SourceError>> + use<'a>, SourceError> {
+        let reader = first_bytes(&self.outcomes_path, self.outcomes_bytes)?;
+        Ok(OutcomeLines::new(reader, topic_id).map(|line| Ok(line?)))
+    }
+}
+
+fn first_bytes(path: &Path, bytes: u64) -> Result<BufReader<Take<Box<dyn Read>>>, SourceError> {
+    let file: Box<dyn Read> = if bytes == 0 { Box::new(io::empty()) } else { Box::new(File::open(path)?) };
+    Ok(BufReader::new(file.take(bytes)))
+}

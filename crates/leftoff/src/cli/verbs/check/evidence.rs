@@ -1,0 +1,119 @@
+//! What the audit is given: the log of one topic, and the effects.
+
+use leftoff_audit::effects::NameBy;
+use leftoff_audit::{
+    Effect, Evidence, LogEntry, LogEvent, NAME_LIMIT_BYTES, Outcome, Seen, SourceError, Stream,
+};
+use leftoff_engine::broker::{State, Topic};
+use leftoff_engine::log::{Log, ReadBatch};
+use leftoff_wire::record_batch::{Batch, Limits, RecordView};
+
+use super::effects::Effects;
+use crate::cli::verbs::groups::standing;
+
+/// The log of one topic, and effects that may be of several.
+pub struct LogAndEffects<'a> {
+    state: &'a State,
+    topic: &'a Topic,
+    effects: &'a Effects,
+    name_by: NameBy,
+    topic_id: String,
+    /// Effects of these are judged with their own topic.
+    other_topics: Vec<String>,
+}
+
+impl<'a> LogAndEffects<'a> {
+    /// The evidence for `topic`, one of those that the effects are of.
+    pub fn new(
+        state: &'a State,
+        topic: &'a Topic,
+        topics: &[Topic],
+        effects: &'a Effects,
+    ) -> LogAndEffects<'a> {
+        let topic_id = topic.topic_id.to_string();
+        let others = topics.iter().map(|other| other.topic_id.to_string());
+        let other_topics = others.filter(|other| *other != topic_id).map(|other| other + "/").collect();
+        let name_by = NameBy::Line { topic_id: topic_id.clone() };
+        LogAndEffects { state, topic, effects, name_by, topic_id, other_topics }
+    }
+
+    fn is_of_another(other_topics: &[String], seen: &Seen<Effect>) -> bool {
+        match seen {
+            Seen::Item(Effect::OtherTopic(place)) => {
+                other_topics.iter().any(|other| place.starts_with(other))
+            }
+            Seen::Item(Effect::ByPlace { .. } | Effect::ById(_))
+            | Seen::Torn { .. }
+            | Seen::Unreadable { .. } => false,
+        }
+    }
+}
+
+impl Evidence for LogAndEffects<'_> {
+    fn log(&mut self) -> Result<Stream<'_, LogEntry>, SourceError> {
+        let with_ids = !self.effects.by_place;
+        let entries = (0..self.topic.partitions).flat_map(move |number| {
+            let log = standing::log(self.state, self.topic.topic_id, number);
+            log.read_batches(log.log_start()).flat_map(move |step| match step {
+                Ok(step) => entries(log, number.unsigned_abs(), step, with_ids),
+                Err(error) => vec![Err(error.into())],
+            })
+        });
+        Ok(Box::new(entries))
+    }
+
+    fn effects(&mut self) -> Result<Stream<'_, Seen<Effect>>, SourceError> {
+        let other_topics = &self.other_topics;
+        let lines = self.effects.lines(&self.name_by)?;
+        Ok(Box::new(lines.filter(move |line| {
+            !line.as_ref().is_ok_and(|seen| LogAndEffects::is_of_another(other_topics, seen))
+        })))
+    }
+
+    fn outcomes(&mut self) -> Result<Stream<'_, Seen<Outcome>>, SourceError> {
+        Ok(Box::new(self.effects.outcomes(&self.topic_id)?))
+    }
+}
+
+fn entries(log: &Log, partition: u32, step: ReadBatch, with_ids: bool) -> Vec<Result<LogEntry, SourceError>> {
+    match step {
+        ReadBatch::Batch { bytes, .. } => match read(partition, &bytes, log, with_ids) {
+            Ok(entries) => entries.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        },
+        // Nobody can tell any more what was there.
+        ReadBatch::Damaged(damaged) => {
+            let dir = log.dir().display();
+            vec![Err(format!("{dir}: offsets {} to {} are damaged", damaged.from, damaged.to).into())]
+        }
+        ReadBatch::Gap { .. } => Vec::new(),
+    }
+}
+
+fn read(partition: u32, bytes: &[u8], log: &Log, with_ids: bool) -> Result<Vec<LogEntry>, SourceError> {
+    let (batch, _) = Batch::parse(bytes)?;
+    let header = batch.header();
+    let is_control = header.attributes.is_control();
+    let mut entries = Vec::new();
+    for record in batch.records(&Limits::default())?.iter() {
+        let record = record?;
+        let offset = record.offset(header);
+        // The first batch may begin before the log does.
+        if offset < log.log_start() {
+            continue;
+        }
+        let offset = offset.get();
+        entries.push(match is_control {
+            true => LogEntry::Marker { partition, offset },
+            false => LogEntry::Event(LogEvent { partition, offset, id: id(&record).filter(|_| with_ids) }),
+        });
+    }
+    Ok(entries)
+}
+
+/// What an effect without a place calls its event: the key, or without one the value, where that is a short text.
+fn id(record: &RecordView<'_>) -> Option<String> {
+    let bytes = record.key.or(record.value)?;
+    let text = std::str::from_utf8(bytes).ok()?.trim();
+    (!text.is_empty() && text.len() <= NAME_LIMIT_BYTES).then(|| text.to_owned())
+}

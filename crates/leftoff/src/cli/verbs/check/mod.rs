@@ -1,0 +1,188 @@
+//! `leftoff check`: the log against its effects. The parts are taken in the order in which no sample can be ahead of the
+//! next one: the saved offsets, the length of the effects, the ends of the log, the log.
+
+mod effects;
+mod evidence;
+mod offsets;
+
+use std::path::Path;
+
+use leftoff_audit::{Demand, Limits, PartitionFacts, Question, Verdict, audit, python_list};
+use leftoff_consumer::sink::FileSink;
+use leftoff_consumer::sink::file::FileState;
+use leftoff_consumer::source::PartitionId;
+use leftoff_engine::broker::{State, Topic};
+use leftoff_engine::coordinator::PartitionKey;
+use leftoff_wire::Committed;
+
+use super::authority::from_sink;
+use super::groups::{find_group, standing};
+use super::printed;
+use super::wait::topics_of;
+use crate::cli::args::Global;
+use crate::cli::args::upkeep::CheckArgs;
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::session::{find_topic, note, open_view};
+use crate::cli::table::Format;
+
+use effects::Effects;
+use evidence::LogAndEffects;
+
+/// Judges a group. Exit 1 if something was lost, handled twice or out of order; with `--drained` also if something is left.
+pub fn check(global: &Global, args: &CheckArgs) -> Result<(), Failure> {
+    match &args.out {
+        None => offsets::check(global, args),
+        Some(Place::Stdout) => Err(Failure::usage("--out stdout keeps nothing that could be checked")
+            .hint("name the file that the effects went to with --out file:PATH, or leave --out away")),
+        Some(Place::File(path)) => check_file(global, args, path),
+    }
+}
+
+fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Failure> {
+    let state = FileSink::inspect(path).map_err(from_sink)?;
+    refuse_other_group(state.as_ref(), &args.group, path)?;
+    // Where no sidecar keeps the offset, the group does; both are read before the effects.
+    let before = open_view(global)?;
+    let effects = Effects::open(path, state.as_ref())?;
+    let view = open_view(global)?;
+    if state.is_none() {
+        find_group(before.state(), &args.group)?;
+    }
+    let topics = topics(view.state(), args, state.as_ref())?;
+    let mut verdicts = Vec::new();
+    for topic in &topics {
+        let facts = facts(before.state(), view.state(), &args.group, topic, state.as_ref());
+        let mut evidence = LogAndEffects::new(view.state(), topic, &topics, &effects);
+        let question = Question { topic: &topic.name, partitions: &facts };
+        let verdict = audit(&question, &Limits::default(), &mut evidence)
+            .map_err(|error| Failure::storage(format!("{}: {error}", topic.name)).because(error))?;
+        verdicts.push(verdict);
+    }
+    if let Some(bytes) = effects.uncounted_bytes() {
+        note(
+            global,
+            &format!(
+                "the last {bytes} bytes of {} are not saved and not judged; the next run cuts them",
+                path.display()
+            ),
+        );
+    }
+    show(global, &verdicts)?;
+    answer(&verdicts, args.drained)
+}
+
+fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Result<(), Failure> {
+    match state.filter(|state| state.group != group) {
+        None => Ok(()),
+        Some(state) => Err(Failure::refused(format!(
+            "{} holds the effects of group '{}', not of '{group}'",
+            path.display(),
+            state.group
+        ))),
+    }
+}
+
+/// The topics to judge: those that `-t` names, or all that the group, or its file, has offsets for.
+fn topics(state: &State, args: &CheckArgs, in_file: Option<&FileState>) -> Result<Vec<Topic>, Failure> {
+    let live: Vec<&Topic> = state.topics().collect();
+    let named = if args.topics.is_empty() { topics_of(state, &args.group) } else { args.topics.clone() };
+    let mut topics: Vec<Topic> = Vec::new();
+    for one in named {
+        topics.push(find_topic(live.iter().copied(), &one.topic)?);
+    }
+    if args.topics.is_empty() {
+        let ids = in_file.iter().flat_map(|state| state.next.keys()).map(|id| id.topic_id);
+        topics.extend(
+            ids.filter_map(|id| live.iter().find(|topic| topic.topic_id == id)).map(|topic| (*topic).clone()),
+        );
+    }
+    topics.sort_by(|a, b| a.name.cmp(&b.name));
+    topics.dedup_by(|a, b| a.topic_id == b.topic_id);
+    if topics.is_empty() {
+        return Err(Failure::cannot_reach(format!("group '{}' has no offsets to check", args.group))
+            .hint("name its topic with -t TOPIC"));
+    }
+    Ok(topics)
+}
+
+fn facts(
+    before: &State,
+    state: &State,
+    group: &str,
+    topic: &Topic,
+    in_file: Option<&FileState>,
+) -> Vec<PartitionFacts> {
+    let fact = |number: i32| {
+        let id = PartitionId { topic_id: topic.topic_id, partition: number };
+        let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
+        let in_group = || before.coordinator().entry(group, &key).map(|entry| entry.committed);
+        let saved = in_file.map_or_else(in_group, |file| file.next.get(&id).copied());
+        let log = standing::log(state, topic.topic_id, number);
+        PartitionFacts {
+            partition: number.unsigned_abs(),
+            log_start: log.log_start().get(),
+            end: log.high_watermark().get(),
+            saved_next: saved.map(Committed::next).map(leftoff_wire::Offset::get),
+        }
+    };
+    (0..topic.partitions).map(fact).collect()
+}
+
+fn show(global: &Global, verdicts: &[Verdict]) -> Result<(), Failure> {
+    printed(|out| {
+        use std::io::Write;
+        match (Format::from(global.format), verdicts) {
+            (Format::Json, [verdict]) => {
+                serde_json::to_writer_pretty(&mut *out, verdict)?;
+                writeln!(out)
+            }
+            (Format::Json, verdicts) => {
+                serde_json::to_writer_pretty(&mut *out, verdicts)?;
+                writeln!(out)
+            }
+            (Format::Jsonl, verdicts) => verdicts.iter().try_for_each(|verdict| {
+                serde_json::to_writer(&mut *out, verdict)?;
+                writeln!(out)
+            }),
+            (Format::Text | Format::Wide | Format::Csv, [verdict]) => writeln!(out, "{verdict}"),
+            (Format::Text | Format::Wide | Format::Csv, verdicts) => {
+                for verdict in verdicts {
+                    writeln!(out, "topic {}\n{verdict}\n", verdict.topic)?;
+                }
+                writeln!(out, "all topics\n{}", together(verdicts))
+            }
+        }
+    })
+}
+
+/// The last two lines over several topics, in the form of one.
+fn together(verdicts: &[Verdict]) -> String {
+    let unfinished: u64 = verdicts.iter().map(|verdict| verdict.unfinished.count).sum();
+    let left = if unfinished == 0 { "nothing left".to_owned() } else { format!("{unfinished} unfinished") };
+    let names = |of: fn(&Verdict) -> &leftoff_audit::Found| {
+        let names: Vec<&String> = verdicts.iter().flat_map(|verdict| &of(verdict).names).collect();
+        let unnamed: u64 = verdicts.iter().map(|verdict| of(verdict).unnamed).sum();
+        let more = if unnamed > 0 { format!(" and {unnamed} more") } else { String::new() };
+        format!("{}{more}", python_list(&names))
+    };
+    let (lost, twice) = (names(|verdict| &verdict.lost), names(|verdict| &verdict.handled_twice));
+    format!("{left}\nlost: {lost} | handled twice: {twice}")
+}
+
+fn answer(verdicts: &[Verdict], drained: bool) -> Result<(), Failure> {
+    let demand = if drained { Demand::Drained } else { Demand::Clean };
+    if verdicts.iter().all(|verdict| verdict.exit_code(demand) == 0) {
+        return Ok(());
+    }
+    let kinds: [(&str, fn(&Verdict) -> u64); 4] = [
+        ("lost", |verdict| verdict.lost.count),
+        ("handled twice", |verdict| verdict.handled_twice.count),
+        ("out of order", |verdict| verdict.out_of_order.count),
+        ("unfinished", |verdict| verdict.unfinished.count),
+    ];
+    let counts = kinds.iter().map(|(name, of)| (name, verdicts.iter().map(of).sum::<u64>()));
+    let told: Vec<String> =
+        counts.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    Err(Failure::check_failed(format!("the check failed: {}", told.join(", "))))
+}
