@@ -36,6 +36,7 @@ impl Kafka {
     /// Runs a class with a `main`, and gives all that it said; failure is an error.
     pub fn tool(&self, class: &str, arguments: &[String]) -> anyhow::Result<String> {
         let output = Command::new("java")
+            .args(["-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8", "-Dstdout.encoding=UTF-8"])
             .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"])
             .arg("-cp")
             .arg(self.jars.join("*"))

@@ -19,6 +19,8 @@ use super::leftoff::Leftoff;
 const TOOL: &str = "org.apache.kafka.tools.DumpLogSegments";
 const TOPIC: &str = "dumped";
 const PARTITIONS: i32 = 3;
+/// A topic that is read from a file, and read by a handler.
+const FROM_A_FILE: &str = "from-a-file";
 /// Small, so that a partition has many segments and its indexes have entries.
 const SEGMENT_BYTES: u32 = 16 * 1024;
 /// Each run of `produce` writes so many events, and each run makes batches of its own.
@@ -109,7 +111,7 @@ fn write_events(leftoff: &Leftoff, events: &[Event]) -> anyhow::Result<()> {
 /// Where a group stands: the key of a record of the offsets log.
 type Place = (String, String, i32);
 
-/// Commits, a jump, an offset that is deleted, and the progress of a source; gives what must be in the log, `None` for what was deleted.
+/// Commits, a jump, an offset that is deleted, the progress of a source, and a handler; gives what must be in the log, `None` for what was deleted.
 fn write_offsets(leftoff: &Leftoff, folder: &Path) -> anyhow::Result<BTreeMap<Place, Option<i64>>> {
     let mut offsets = BTreeMap::new();
     leftoff.run(&["consume", TOPIC, "-g", "reader"], "")?;
@@ -128,7 +130,21 @@ fn write_offsets(leftoff: &Leftoff, folder: &Path) -> anyhow::Result<BTreeMap<Pl
     // Its records are of a type of our own, which the tool must pass over.
     let source = folder.join("lines.txt");
     fs::write(&source, "one\ntwo\nthree\n").with_context(|| format!("cannot write {}", source.display()))?;
-    leftoff.run(&["produce", "from-a-file", "--source", &source.to_string_lossy()], "")?;
+    leftoff.run(&["produce", FROM_A_FILE, "--source", &source.to_string_lossy()], "")?;
+    let handler = crate::root()?.join("examples/handlers/echo.py");
+    let verb = [
+        "run",
+        "-t",
+        FROM_A_FILE,
+        "-g",
+        "runner",
+        "--until-end",
+        "--",
+        "python3",
+        &handler.to_string_lossy(),
+    ];
+    leftoff.run(&verb, "")?;
+    offsets.insert(("runner".to_owned(), FROM_A_FILE.to_owned(), 0), Some(3));
     Ok(offsets)
 }
 

@@ -39,9 +39,9 @@ impl Leftoff {
     pub fn run(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
         let line = format!("leftoff {}", arguments.join(" "));
         let mut child = Command::new(&self.binary)
-            .args(arguments)
             .arg("--data")
             .arg(&self.data)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
