@@ -120,3 +120,30 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!(reader.child.wait().unwrap().code(), Some(0), "{args}");
     }
 }
+
+#[test]
+fn a_follower_ends_when_nobody_reads_it() {
+    let dir = TempDir::new().unwrap();
+    check_in(&dir, "$ produce t -q <<< 'one\\n'");
+    let mut follower = Running::start(dir.path(), "consume t --follow");
+    assert_eq!(follower.line(), "one");
+    drop(follower.lines);
+    assert_eq!(follower.child.wait().unwrap().code(), Some(0));
+}
+
+/// Two readers of one source would write its lines twice: one of them is refused, and the file is read once.
+#[test]
+fn one_source_is_read_by_one_process() {
+    let dir = TempDir::new().unwrap();
+    let lines: String = (0..300_000).map(|number| format!("{number:0100}\n")).collect();
+    std::fs::write(dir.path().join("f"), lines).unwrap();
+    check_in(&dir, "$ topics create t -q");
+    let both = [(), ()].map(|()| Running::start(dir.path(), "produce t -q --source f"));
+    let codes = both.map(Running::end);
+    assert!(codes.contains(&Some(0)), "{codes:?}");
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 4))), "{codes:?}");
+    let output = leftoff(dir.path()).args(["consume", "t"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let got = text.lines().map(|line| line.parse::<u64>().unwrap());
+    assert!(got.eq(0..300_000));
+}

@@ -47,7 +47,7 @@ fn keys_headers_and_partitions() {
         ! error: t has no partition 4
         ! hint: it has 0 to 3; `leftoff topics alter` gives it more
         = 2
-        $ consume t -p 0 -f '%p %k %s %h\n'
+        $ consume t -p 0 -n 2 -f '%p %k %s %h\n'
         > 0 21 a origin=usgs,n=1
         > 0 21 {"id":21}
         $ consume t -p 3 -n 1 -f '%p %k %s %h.\n'

@@ -24,7 +24,7 @@ use value::parsed;
     version,
     about = "An event log that remembers where every reader left off",
     after_help = "exit codes: 0 done, 1 the check failed, 2 usage, 3 cannot reach, 4 refused for safety, \
-        5 storage failed or damaged",
+        5 storage failed or damaged, 130 interrupted before the end",
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true

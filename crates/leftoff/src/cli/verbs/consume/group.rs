@@ -162,10 +162,8 @@ impl Sink for PrintSink {
 
 fn held(group: &str, error: &LockError) -> Failure {
     match error {
-        LockError::Held { holder, .. } => {
-            Failure::cannot_reach(format!("{group} is being handled by {holder}"))
-                .hint("stop it first, or only look with --no-commit")
-        }
+        LockError::Held { holder, .. } => Failure::refused(format!("group {group} is in use by {holder}"))
+            .hint("one process works for a group at a time; stop it first, or only look with --no-commit"),
         LockError::Io { .. } => Failure::storage(error.to_string()),
     }
 }

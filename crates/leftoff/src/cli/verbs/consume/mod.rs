@@ -6,11 +6,12 @@ mod printer;
 mod reader;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use leftoff_engine::broker::{PartitionId, View};
 use leftoff_engine::disk::Disk;
 use leftoff_wire::Offset;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::cli::args::Global;
 use crate::cli::args::read_write::ConsumeArgs;
@@ -21,8 +22,8 @@ use leg::{Leg, plan};
 use printer::Printer;
 use reader::Reader;
 
-/// How often a reader at the end looks for more.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often a reader at the end looks for more: every 20 ms.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Prints events.
 pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
@@ -43,19 +44,35 @@ pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
             return reader.flush();
         }
         reader.flush()?;
-        wait_for_more(global, &mut view, &disk)?;
+        if wait_for_more(global, &mut view, &disk)? == More::ReaderGone {
+            return Ok(());
+        }
         if args.partitions.is_empty() {
             add_new_partitions(global, &view, &mut legs);
         }
     }
 }
 
-/// Returns when a round has finished since the view was taken. Looking costs one small read.
-fn wait_for_more(global: &Global, view: &mut View, disk: &Arc<dyn Disk>) -> Result<(), Failure> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    /// A round has finished since the view was taken.
+    Round,
+    /// Nobody reads our stdout any more (`leftoff consume t --follow | head`).
+    ReaderGone,
+}
+
+/// Looking costs one small read.
+fn wait_for_more(global: &Global, view: &mut View, disk: &Arc<dyn Disk>) -> Result<More, Failure> {
+    let stdout = std::io::stdout();
     while !view.refresh(disk).map_err(|error| from_open(&global.data, error))? {
-        std::thread::sleep(LOOK_AGAIN);
+        // Asked for nothing, it tells only that the other end is closed.
+        match poll(&mut [PollFd::new(&stdout, PollFlags::empty())], Some(&LOOK_AGAIN)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(More::ReaderGone),
+            Err(error) => return Err(Failure::stdout(error.into())),
+        }
     }
-    Ok(())
+    Ok(More::Round)
 }
 
 /// A topic may get more partitions while it is followed: those are read from their first event.

@@ -143,6 +143,10 @@ impl<'a> Reader<'a> {
                 leg.at
             ))
             .hint(format!("go on with -o {log_start}")),
+            LogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Failure::refused(format!("{}: offset {} was deleted meanwhile", leg.place(), leg.at))
+                    .hint("`leftoff topics describe` tells what there is now")
+            }
             error => Failure::storage(format!("{}: {error}", leg.place())),
         }
     }

@@ -10,14 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use leftoff::store::{Store, Ticket};
+use leftoff::store::{LockError, Store, StoreError, Ticket, host_name};
 use leftoff_engine::broker::{CommitSet, PartitionId, Position, Reply, Request, Topic};
 use leftoff_engine::coordinator::Who;
 use leftoff_wire::consumer_offsets::SourceProgress;
 
 use super::unit::Unit;
 use crate::cli::args::Global;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::session::{from_store, open_existing};
 
@@ -100,7 +100,7 @@ impl Writer {
 
     /// The units carry the progress of this source.
     pub fn with_source(mut self, name: &str, saved: Option<SourceProgress>) -> Writer {
-        let host = format!("pid-{}", std::process::id());
+        let host = format!("{}:{}", host_name(), std::process::id());
         let who = Who::new("", "leftoff-produce", &host, concat!("leftoff/", env!("CARGO_PKG_VERSION")));
         self.source = Some(SourceWriter { name: name.to_owned(), who, last: saved });
         self
@@ -133,6 +133,8 @@ impl Writer {
                         return Ok(());
                     }
                 }
+                // It has met a failure, which is not to wait for the next line to be told.
+                Err(RecvTimeoutError::Timeout) if self.waiter.is_finished() => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => self.idle()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
@@ -140,6 +142,8 @@ impl Writer {
     }
 
     fn write(&mut self, unit: Unit) -> Result<Flow, Failure> {
+        // First, because it looks whether the source is where we left it.
+        let store = self.opened()?;
         let Unit { appends, events, input_bytes, lines, progress } = unit;
         let topic_id = self.topic.topic_id;
         let mut appends: Vec<_> = appends
@@ -158,7 +162,6 @@ impl Writer {
                 appends.drain(..).map(append).collect()
             }
         };
-        let store = self.opened()?;
         let mut tickets = Vec::with_capacity(requests.len());
         let mut flow = Flow::GoOn;
         for request in requests {
@@ -193,8 +196,13 @@ impl Writer {
     fn give_way(&mut self) -> Result<(), Failure> {
         if self.must_give_way()? && self.flush() == Flow::GoOn {
             let store = self.opened()?;
-            if store.give_way(&self.stop).map_err(|error| from_store(&self.root, error))? {
-                self.must_be_alone()?;
+            match store.give_way(&self.stop) {
+                Ok(true) => self.must_be_alone()?,
+                Ok(false) => {}
+                Err(StoreError::Lock(LockError::Held { .. })) => {
+                    return Err(Failure::new(Exit::Interrupted, "interrupted while another process wrote"));
+                }
+                Err(error) => return Err(from_store(&self.root, error)),
             }
         }
         Ok(())
