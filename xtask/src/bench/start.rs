@@ -21,7 +21,7 @@ pub fn start(place: &Place) -> anyhow::Result<()> {
     let mut input = std::io::BufWriter::new(producer.stdin.take().context("stdin is piped")?);
     let pad = "x".repeat(1024 - 30);
     for number in 0..LINES {
-        writeln!(input, "{{\"id\": {number:010}, \"pad\": \"{pad}\"}}").context("produce ended early")?;
+        writeln!(input, "{{\"id\": {number}, \"pad\": \"{pad}\"}}").context("produce ended early")?;
     }
     drop(input.into_inner()?);
     ensure!(producer.wait()?.success(), "produce failed");
