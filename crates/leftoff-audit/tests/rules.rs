@@ -233,6 +233,16 @@ fn outcomes_tell_an_event_without_output_from_a_lost_one() {
 }
 
 #[test]
+fn many_filtered_events_are_counted_rather_than_listed() {
+    let log = (0..60).map(|offset| format!("0/{offset}")).collect::<Vec<_>>().join(" ");
+    let every_other: Vec<String> = (0..30).map(|n| format!("0/{}-{0}:filtered", 2 * n)).collect();
+    let effects: Vec<String> = (0..30).map(|n| format!("0/{}#0", 2 * n + 1)).collect();
+    let counted = "filtered: 30 events (JSON names them)";
+    let clean = "lost: [] | handled twice: []";
+    check(&log, "0:0-60@60", &effects.join(" "), &every_other.join(" "), &[counted, "nothing left", clean]);
+}
+
+#[test]
 fn without_a_saved_offset_only_what_was_passed_is_lost() {
     let tells =
         "cannot tell: no offset saved for t/0; an event there is called lost only if a later one was handled";

@@ -27,17 +27,26 @@ impl fmt::Display for Verdict {
 
 /// One line for each kind that occurs.
 fn write_kinds(verdict: &Verdict, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let kinds = [
+    let faults = [
         ("out of order", &verdict.out_of_order),
         ("deleted before handling", &verdict.deleted_before_handling),
         ("dead", &verdict.dead),
+    ];
+    let decisions = [
         ("skipped by decision", &verdict.skipped),
         ("filtered", &verdict.filtered),
         ("handled without output", &verdict.without_output),
         ("absorbed", &verdict.absorbed),
     ];
-    for (name, found) in kinds {
-        if !found.is_empty() {
+    for (name, found) in faults.into_iter().chain(decisions) {
+        if found.is_empty() {
+            continue;
+        }
+        // What is nobody's fault is counted rather than listed when there is much of it.
+        let is_long = found.names.len() > SHOWN || found.unnamed > 0;
+        if is_long && decisions.iter().any(|(decision, _)| *decision == name) {
+            writeln!(f, "{name}: {} events (JSON names them)", found.count)?;
+        } else {
             writeln!(f, "{name}: {found}")?;
         }
     }
