@@ -1,5 +1,5 @@
 //! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files,
-//! [`bench`] measures.
+//! [`bench`](mod@bench) measures.
 
 pub mod bench;
 pub mod compat;
