@@ -81,7 +81,7 @@ pub fn backup(
         bytes += copy_log(from, to, log, copied)?;
         ends.push((*partition, log.end_mark()));
     }
-    marks.add(&ends).map_err(io(Path::new(MARKS_FILE)))?;
+    marks.add(&ends).and_then(|()| marks.sync_added()).map_err(io(Path::new(MARKS_FILE)))?;
     make_reserve(to).map_err(io(Path::new(RESERVE_FILE)))?;
     to.sync_dir(Path::new("")).map_err(io(Path::new("")))?;
     directory::write_meta(to, state.cluster_id())?;

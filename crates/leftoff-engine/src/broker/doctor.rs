@@ -324,7 +324,7 @@ impl Doctor<'_> {
         let path = Path::new(MARKS_FILE);
         let marks = self.marks.as_mut().expect("marks are saved by a repair only");
         if marks.get(&partition).is_none() {
-            return marks.add(&[(partition, mark)]).map_err(io(path));
+            return marks.add(&[(partition, mark)]).and_then(|()| marks.sync_added()).map_err(io(path));
         }
         marks.write_round(&[(partition, mark)]).map_err(io(path))?;
         marks.sync_now().map_err(io(path))

@@ -311,3 +311,14 @@ pub enum Refusal {
     #[error("storage failed: {0}; nothing more is acknowledged, open the directory anew to recover")]
     Latched(String),
 }
+
+impl Refusal {
+    /// Whether storage has failed: what is on the disk is not known any more, so nothing may be acknowledged after it.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Refusal::Latched(_) => true,
+            Refusal::Log(error) => error.is_final(),
+            _ => false,
+        }
+    }
+}

@@ -172,7 +172,7 @@ impl Marks {
         });
     }
 
-    /// Gives new partitions their entries and syncs the file, which must happen before the record that creates them.
+    /// Gives new partitions their entries. [`Marks::sync_added`] must follow before the record that creates them.
     ///
     /// # Errors
     /// When the disk fails.
@@ -190,7 +190,14 @@ impl Marks {
             entry.synced_slot = 0;
             self.entries.insert(*partition, entry);
         }
-        self.end_writing()?;
+        self.end_writing()
+    }
+
+    /// Syncs what [`Marks::add`] has written.
+    ///
+    /// # Errors
+    /// When the disk fails: then nothing is known any more of what the file had not synced before, either.
+    pub fn sync_added(&self) -> std::io::Result<()> {
         self.file.sync_data()
     }
 

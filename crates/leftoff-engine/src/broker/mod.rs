@@ -161,9 +161,7 @@ impl Broker {
                         Some(round) => self.rounds.park(round, id, reply),
                         None => self.outputs.push_back(Output::Reply { id, reply }),
                     },
-                    Err(refusal) => {
-                        self.outputs.push_back(Output::Reply { id, reply: Reply::Refused(refusal) })
-                    }
+                    Err(refusal) => self.refuse(id, refusal),
                 }
                 debug_assert_eq!(waits_for, self.rounds.open, "a request belongs to one round");
             }
@@ -197,8 +195,10 @@ impl Broker {
         if now >= self.next_retention {
             self.next_retention = Timestamp::from_ms(now.as_ms() + RETENTION_CHECK_MS);
             self.renew_reserve();
-            if let Err(error) = self.check_retention(now) {
-                self.storage_failed(error.to_string());
+            match self.check_retention(now) {
+                Err(refusal) if refusal.is_final() => self.storage_failed(refusal.to_string()),
+                // The disk may be full, or a read may have failed: the next check tries again.
+                Ok(()) | Err(_) => {}
             }
         }
         self.begin_round();
@@ -286,6 +286,10 @@ impl Broker {
         let in_flight =
             self.rounds.in_flight.take().expect("a sync is reported once, for the round that was given out");
         assert_eq!(in_flight.round, round, "rounds finish in order");
+        if self.latched.is_some() {
+            // Another sync failed meanwhile, and this one may have covered bytes that it took for clean.
+            return;
+        }
         let done = result.and_then(|()| self.publish(now, in_flight));
         if let Err(error) = done {
             self.storage_failed(format!("the sync of round {} failed: {error}", round.0));
@@ -345,8 +349,12 @@ impl Broker {
             }
             AfterSync::MoveLogStart(partition, offset, reason) => {
                 let change = Change::LogStart { partition, offset, reason };
-                self.record(now, &[change]).map_err(std::io::Error::other)?;
-                self.rounds.after.push(AfterSync::AdvanceLogStart(partition, offset));
+                match self.record(now, &[change]) {
+                    Ok(()) => self.rounds.after.push(AfterSync::AdvanceLogStart(partition, offset)),
+                    Err(error) if error.is_final() => return Err(std::io::Error::other(error)),
+                    // The next check carries again, and tries again.
+                    Err(_) => {}
+                }
             }
             AfterSync::AdvanceLogStart(partition, offset) => {
                 if let Some(log) = self.state.logs.get_mut(&partition) {
@@ -381,6 +389,17 @@ impl Broker {
         Ok(())
     }
 
+    /// A sync that failed ends everything, whatever asked for it; what is refused otherwise has left nothing.
+    fn refuse(&mut self, id: RequestId, refusal: Refusal) {
+        let refusal = if refusal.is_final() && self.latched.is_none() {
+            self.storage_failed(refusal.to_string());
+            Refusal::Latched(refusal.to_string())
+        } else {
+            refusal
+        };
+        self.outputs.push_back(Output::Reply { id, reply: Reply::Refused(refusal) });
+    }
+
     /// Nothing is acknowledged any more: what the disk holds is known again only after a recovery.
     fn storage_failed(&mut self, why: String) {
         for id in self.rounds.release_all() {
@@ -398,7 +417,15 @@ impl Broker {
             batch.push(now.as_ms(), Some(&key), value.as_deref(), &[]);
         }
         let batches = built(&mut batch);
-        self.append_to(METADATA_LOG, batches)?;
+        // What makes room must not fail for want of room.
+        let makes_room =
+            |change: &Change| matches!(change, Change::LogStart { .. } | Change::TopicDeleted(_));
+        match self.append_to(METADATA_LOG, batches.clone()) {
+            Err(error) if error.is_no_space() && changes.iter().all(makes_room) && self.free_reserve() => {
+                self.append_to(METADATA_LOG, batches)?
+            }
+            other => other?,
+        };
         for change in changes {
             self.state.metadata.replay(change.clone());
         }

@@ -22,6 +22,8 @@ impl Broker {
     ) -> Result<Answer, Refusal> {
         self.check_batches(&partition, &batches, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
         self.check_room()?;
+        // Should it fail, what was cut off again is synced in this round, so that no power cut brings it back.
+        self.rounds.dirty.insert(partition);
         let appended = self.append_data(now, partition, batches)?;
         Ok(Answer::WithRound(Reply::Appended(appended)))
     }
@@ -143,18 +145,18 @@ impl Broker {
         Ok(Appended { partition, base: went.base, next: went.next })
     }
 
-    /// The age of a closed segment counts from here, by the broker's clock.
+    /// The age of a closed segment counts from here, by the broker's clock. If it cannot be written down, the segment is kept
+    /// until bytes decide: what was appended stands.
     fn note_roll(
         &mut self,
         at: Timestamp,
         partition: PartitionId,
         rolled: Option<Offset>,
     ) -> Result<(), LogError> {
-        match rolled {
-            Some(segment_base) if partition != METADATA_LOG => {
-                self.record(at, &[Change::Rolled { partition, segment_base, at }])
-            }
-            _ => Ok(()),
+        let Some(segment_base) = rolled.filter(|_| partition != METADATA_LOG) else { return Ok(()) };
+        match self.record(at, &[Change::Rolled { partition, segment_base, at }]) {
+            Err(error) if !error.is_final() => Ok(()),
+            other => other,
         }
     }
 

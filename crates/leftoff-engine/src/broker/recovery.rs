@@ -218,6 +218,7 @@ fn make_directory(disk: &Arc<dyn Disk>, cluster_id: Uuid, config: &BrokerConfig)
     let mut marks = Marks::create(disk)?;
     marks
         .add(&INTERNAL_LOGS.map(|(partition, _)| (partition, EMPTY)))
+        .and_then(|()| marks.sync_added())
         .map_err(io(Path::new(super::MARKS_FILE)))?;
     make_reserve(disk).map_err(io(Path::new(RESERVE_FILE)))?;
     disk.sync_dir(root).map_err(io(root))?;

@@ -132,14 +132,17 @@ impl Broker {
             let dir = PathBuf::from(folder(&topic.name, number));
             // What an interrupted attempt left is taken out of the way, not written over.
             if self.disk.metadata(&dir).map_err(io(&dir))?.is_some() {
-                move_aside(&self.disk, &dir).map_err(io(&dir))?;
+                rename_aside(&self.disk, &dir).map_err(io(&dir))?;
+                sync_aside(&self.disk).map_err(not_synced(&dir))?;
             }
             made.push((partition, Log::create(&self.disk, &dir, topic.topic_id, config).map_err(refusal)?));
         }
         let root = Path::new("");
-        self.disk.sync_dir(root).map_err(io(root))?;
+        self.disk.sync_dir(root).map_err(not_synced(root))?;
         let marks: Vec<_> = made.iter().map(|(partition, _)| (*partition, EMPTY)).collect();
-        self.marks.add(&marks).map_err(io(Path::new(super::MARKS_FILE)))?;
+        let path = Path::new(super::MARKS_FILE);
+        self.marks.add(&marks).map_err(io(path))?;
+        self.marks.sync_added().map_err(not_synced(path))?;
         self.state.logs.extend(made);
         Ok(())
     }
@@ -232,6 +235,12 @@ pub(super) fn folder_topic_id(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Uuid> 
 
 /// Moves something into `aside/` under a name that is free there.
 pub(super) fn move_aside(disk: &Arc<dyn Disk>, path: &Path) -> std::io::Result<PathBuf> {
+    let to = rename_aside(disk, path)?;
+    sync_aside(disk)?;
+    Ok(to)
+}
+
+fn rename_aside(disk: &Arc<dyn Disk>, path: &Path) -> std::io::Result<PathBuf> {
     let aside = Path::new(ASIDE);
     if disk.metadata(aside)?.is_none() {
         disk.create_dir(aside)?;
@@ -245,9 +254,12 @@ pub(super) fn move_aside(disk: &Arc<dyn Disk>, path: &Path) -> std::io::Result<P
         copy += 1;
     }
     disk.rename(path, &to)?;
-    disk.sync_dir(aside)?;
-    disk.sync_dir(Path::new(""))?;
     Ok(to)
+}
+
+fn sync_aside(disk: &Arc<dyn Disk>) -> std::io::Result<()> {
+    disk.sync_dir(Path::new(ASIDE))?;
+    disk.sync_dir(Path::new(""))
 }
 
 /// Kafka's rules (`Topic.validate`), and no name of ours.
@@ -271,4 +283,9 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> LogError {
     let path = path.to_owned();
     move |source| LogError::Io { action: "use", path, source }
+}
+
+fn not_synced(path: &Path) -> impl FnOnce(std::io::Error) -> LogError {
+    let path = path.to_owned();
+    move |source| LogError::Sync { path, source }
 }

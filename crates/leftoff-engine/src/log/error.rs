@@ -131,6 +131,11 @@ impl LogError {
         }
     }
 
+    /// Whether nothing more can be done until the next start: what is on the disk is not known any more.
+    pub fn is_final(&self) -> bool {
+        matches!(self, LogError::Sync { .. } | LogError::Latched { .. })
+    }
+
     pub(super) fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         move |source| LogError::Sync { path: path.to_owned(), source }
     }
