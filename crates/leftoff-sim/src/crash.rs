@@ -162,7 +162,7 @@ struct Trial<'a> {
 }
 
 /// What is done after a crash: every log is written to once more.
-const AFTERWARDS: &str = "topic afterwards 1; append afterwards/0 1 & append afterwards/0 2; commit later afterwards/0 +1; set later afterwards/0 +1 -> afterwards/0 1";
+pub(crate) const AFTERWARDS: &str = "topic afterwards 1; append-everywhere & append afterwards/0 2; commit later afterwards/0 +1; set later afterwards/0 +1 -> afterwards/0 1";
 
 impl Trial<'_> {
     fn without_a_cut(&self, base: &MemDisk) -> Result<u64, Box<Failure>> {

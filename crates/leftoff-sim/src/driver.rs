@@ -31,6 +31,8 @@ pub enum Mood {
     Sound,
     /// Calls fail: requests may be refused, and a sync may latch the directory.
     Failing,
+    /// As [`Mood::Sound`], after calls had failed: folders of topics that were refused may lie about.
+    AfterFaults,
 }
 
 /// Why a run ended before its script did.
@@ -40,6 +42,8 @@ pub enum Stop {
     PowerCut,
     /// The broker does not take anything any more, and said so.
     Latched,
+    /// A clean stop failed, and said so.
+    NotClosed,
     /// The directory could not be opened, and said so.
     NotOpened,
     /// Something is not as it must be.
@@ -52,6 +56,9 @@ pub struct Run {
     disk: Arc<dyn Disk>,
     /// What is known so far.
     pub history: History,
+    /// At the last start: the same, but with what had not been answered and was not found. Until its log is written to
+    /// again it may still come back, if what took it away was not synced.
+    pub possible: History,
     broker: Option<Broker>,
     script: Script,
     mood: Mood,
@@ -83,6 +90,7 @@ impl Run {
         let next_request = 1 + history.last_request();
         let mut run = Run {
             disk,
+            possible: history.clone(),
             history,
             broker: None,
             script: script.clone(),
@@ -123,7 +131,7 @@ impl Run {
         match broker.close() {
             Ok(()) => Ok(()),
             Err(_) if self.power_is_off() => Err(Stop::PowerCut),
-            Err(_) if self.mood == Mood::Failing => Ok(()),
+            Err(_) if self.mood == Mood::Failing => Err(Stop::NotClosed),
             Err(error) => Err(Stop::Wrong(format!("close: {error}"))),
         }
     }
@@ -149,9 +157,11 @@ impl Run {
         };
         let found = oracle::check(&self.history, broker.state(), Expect::SETTLED);
         let found = self.unless_off(found)?;
-        if self.mood != Mood::Failing {
+        if matches!(self.mood, Mood::Watched | Mood::Sound) {
             oracle::check_recovered(&self.history, broker.recovered()).map_err(Stop::Wrong)?;
         }
+        self.possible = self.history.clone();
+        self.possible.mark_found(broker.state(), found.topics, found.offsets);
         self.history.settle(broker.state(), found.topics, found.offsets);
         self.owners = owners(&self.history);
         self.broker = Some(broker);
@@ -182,6 +192,15 @@ impl Run {
             Command::Grow { name, partitions } => self.grow(name, *partitions),
             Command::DeleteTopic(name) => self.delete_topic(name),
             Command::Append { at, batches } => self.append(at, batches),
+            Command::AppendEverywhere => {
+                for (topic, partitions) in self.history.topics_after(self.history.topics.len()).into_values()
+                {
+                    for partition in 0..partitions {
+                        self.append(&Place { topic: topic.clone(), partition }, &[1])?;
+                    }
+                }
+                Ok(())
+            }
             Command::Trim { at, before } => self.trim(at, *before),
             Command::Commit { group, at, next } => self.commit(group, at, *next, &Vec::new()),
             Command::Set { group, at, next, outputs } => self.commit(group, at, *next, outputs),

@@ -200,6 +200,13 @@ impl History {
         }
     }
 
+    /// After a start: what was found is known.
+    pub fn mark_found(&mut self, state: &State, topics: usize, offsets: usize) {
+        self.topics[..topics].iter_mut().for_each(|fact| fact.is_known = true);
+        self.offsets[..offsets].iter_mut().for_each(|fact| fact.is_known = true);
+        self.see(state);
+    }
+
     /// After a start: what survived is settled, what did not never was.
     pub fn settle(&mut self, state: &State, topics: usize, offsets: usize) {
         self.topics.truncate(topics);

@@ -93,6 +93,8 @@ pub enum Command {
         /// Records in each batch.
         batches: Vec<u32>,
     },
+    /// `append-everywhere`: an event to each partition
+    AppendEverywhere,
     /// `trim t/0 2`: delete below offset 2
     Trim {
         /// Where.
@@ -215,6 +217,7 @@ fn command(words: &[&str]) -> Option<Command> {
             at: place(at)?,
             batches: batches.split(',').map(|count| count.parse().ok()).collect::<Option<_>>()?,
         },
+        ["append-everywhere"] => Command::AppendEverywhere,
         ["trim", at, before] => Command::Trim { at: place(at)?, before: target(before)? },
         ["commit", group, at, next] => {
             Command::Commit { group: text(group), at: place(at)?, next: target(next)? }

@@ -88,6 +88,10 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "topic t 2 segment.bytes=300; append t/0 1; append t/1 2 & append t/0 2 & kill; append t/0 1 & append t/0 1 & append t/1 1 & kill; commit g t/0 1 & commit g t/0 2 & kill; append t/1 1; append t/0 1",
     ),
     (
+        "made-while-marks-are-synced",
+        "topic t 1; append t/0 1; append t/0 1; rest & topic u 1; append u/0 1; rest & append t/0 1 & topic v 1 & append t/0 1; rest; append v/0 1",
+    ),
+    (
         "epochs",
         "topic t 1; append t/0 1 & append t/0 1 & append t/0 1; kill; append t/0 2; rest; append t/0 1; restart; append t/0 1",
     ),
