@@ -1,11 +1,16 @@
-//! The verbs `topics`, `produce` and `consume` through the real binary: scripts with what they print, and processes that
-//! are stopped in the midst of it.
+//! The verbs through the real binary: scripts with what they print, and processes that are stopped in the midst of it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod check;
 mod consume;
+mod crash;
+mod groups;
 mod kill;
 mod live;
+mod process;
 mod produce;
+mod run;
 mod script;
 mod source;
 mod topics;
+mod wait;

@@ -63,8 +63,9 @@ pub struct Global {
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Give up after this long: until a data directory that another process writes is free [default: 5s], or,
-    /// in wait, until the group is there [default: never]. A duration: 90s, 1h30m, PT1H30M
+    /// Give up after this long: until a data directory that another process writes is free [default: 5s];
+    /// in run, until the handler of a killed run has ended [default: 10s]; in wait, until the group is there [default:
+    /// never]. A duration: 90s, 1h30m, PT1H30M
     #[arg(long, global = true, value_name = "DURATION", value_parser = parsed(parse_duration))]
     pub timeout: Option<Duration>,
 }

@@ -20,6 +20,8 @@ pub struct Effects {
     outcomes_bytes: u64,
     /// Bytes behind that, which the sidecar does not count.
     uncounted_bytes: u64,
+    /// Bytes that the sidecar counts and the file has not.
+    missing_bytes: u64,
     /// Whether `run` wrote it: each line names the place of its event.
     pub by_place: bool,
 }
@@ -47,6 +49,7 @@ impl Effects {
             bytes: state.map_or(length, |state| state.data_bytes),
             outcomes_bytes: state.map_or(0, |state| state.outcomes_bytes),
             uncounted_bytes: state.map_or(0, |state| length.saturating_sub(state.data_bytes)),
+            missing_bytes: state.map_or(0, |state| state.data_bytes.saturating_sub(length)),
             by_place: state.is_some(),
         })
     }
@@ -54,6 +57,11 @@ impl Effects {
     /// How many bytes at the end are not judged, if any.
     pub fn uncounted_bytes(&self) -> Option<u64> {
         (self.uncounted_bytes > 0).then_some(self.uncounted_bytes)
+    }
+
+    /// How many bytes that the sidecar counts are not there, if any.
+    pub fn missing_bytes(&self) -> Option<u64> {
+        (self.missing_bytes > 0).then_some(self.missing_bytes)
     }
 
     /// One pass over the effects.

@@ -59,6 +59,9 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
             .map_err(|error| Failure::storage(format!("{}: {error}", topic.name)).because(error))?;
         verdicts.push(verdict);
     }
+    if let Some(bytes) = effects.missing_bytes() {
+        note(global, &format!("{} is {bytes} bytes shorter than it was written: it was cut or exchanged", path.display()));
+    }
     if let Some(bytes) = effects.uncounted_bytes() {
         note(
             global,
@@ -183,6 +186,6 @@ fn answer(verdicts: &[Verdict], drained: bool) -> Result<(), Failure> {
     ];
     let counts = kinds.iter().map(|(name, of)| (name, verdicts.iter().map(of).sum::<u64>()));
     let told: Vec<String> =
-        counts.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+        counts.filter(|(name, count)| *count > 0 && (drained || **name != "unfinished")).map(|(name, count)| format!("{count} {name}")).collect();
     Err(Failure::check_failed(format!("the check failed: {}", told.join(", "))))
 }

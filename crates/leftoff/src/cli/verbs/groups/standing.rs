@@ -234,7 +234,9 @@ impl Holder {
         let lock = HandlerLock::holder(&global.data, group.name())
             .map_err(|error| Failure::storage(error.to_string()).because(error))?;
         Ok(match (group.members().first(), lock) {
-            (Some(member), Some(_)) => Holder::Alive(name(member)),
+            (Some(member), Some(holder)) if is_of(member, &holder) => Holder::Alive(name(member)),
+            // It has the lock and has not joined yet: the member is the one before it.
+            (Some(_), Some(holder)) => Holder::Alive(holder),
             (Some(member), None) => Holder::Gone(name(member)),
             (None, Some(holder)) => Holder::Alive(holder),
             (None, None) => Holder::Nobody,
@@ -249,6 +251,11 @@ impl Holder {
             Holder::Gone(name) => Some(format!("{name} (gone)")),
         }
     }
+}
+
+/// Whether the text of a lock is of that member's process.
+fn is_of(member: &Who, holder: &str) -> bool {
+    member.host().rsplit_once(':').is_some_and(|(_, pid)| holder.starts_with(&format!("pid {pid} ")))
 }
 
 /// `run@host:4711`

@@ -97,7 +97,8 @@ fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
         ),
         Err(error) => return Err(Failure::storage(error.to_string()).because(error)),
     }
-    HandlerLock::take(&global.data, group, "run", WAIT_FOR_HANDLER).map_err(|error| match error {
+    let wait = global.timeout.unwrap_or(WAIT_FOR_HANDLER);
+    HandlerLock::take(&global.data, group, "run", wait).map_err(|error| match error {
         LockError::Held { holder, .. } => in_use(&holder),
         error @ LockError::Io { .. } => Failure::storage(error.to_string()).because(error),
     })
