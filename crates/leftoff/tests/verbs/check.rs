@@ -1,0 +1,138 @@
+use std::fs;
+
+use crate::process::folder;
+use crate::script::check_in;
+
+#[test]
+fn what_was_lost_and_what_is_twice_is_named() {
+    let dir = folder(1);
+    check_in(
+        &dir,
+        "
+        $ run -t t -g g -q --out file:out --max 8 -- sh copy.sh
+        $ check -g g --out file:out
+        > 2 unfinished: ['t/0/8-9']
+        > lost: [] | handled twice: []
+        $ check -g g --out file:out --drained
+        > 2 unfinished: ['t/0/8-9']
+        > lost: [] | handled twice: []
+        ! error: the check failed: 2 unfinished
+        = 1
+        $ check -g h --out file:out
+        ! error: out holds the effects of group 'g', not of 'h'
+        = 4
+        $ check -g g --out file:nothing
+        ! error: there is no file nothing
+        = 3
+        $ check -g g --out stdout
+        ! error: --out stdout keeps nothing that could be checked
+        ! hint: [..]
+        = 2
+        ",
+    );
+    // Somebody edits the file: the third line goes, and the fifth comes twice.
+    let path = dir.path().join("out");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let edited = [&lines[..2], &lines[3..5], &lines[4..]].concat().join("\n") + "\n";
+    fs::write(&path, edited).unwrap();
+    check_in(
+        &dir,
+        "
+        $ check -g g --out file:out
+        > 2 unfinished: ['t/0/8-9']
+        > lost: ['t/0/2'] | handled twice: ['t/0/4']
+        ! error: the check failed: 1 lost, 1 handled twice
+        = 1
+        ",
+    );
+    fs::write(&path, "").unwrap();
+    check_in(
+        &dir,
+        "
+        $ check -g g --out file:out
+        > 2 unfinished: ['t/0/8-9']
+        > lost: ['t/0/0-7'] | handled twice: []
+        ! out is [..] bytes shorter than it was written: it was cut or exchanged
+        ! error: the check failed: 8 lost
+        = 1
+        ",
+    );
+}
+
+/// What is written and not saved yet is nobody's effect: the next run cuts it.
+#[test]
+fn a_tail_that_is_not_saved_is_not_judged() {
+    let dir = folder(1);
+    check_in(
+        &dir,
+        "$ run -t t -g g -q --out file:out --max 8 -- sh copy.sh\nappend out '{\"key\":\"k8\",\"left'",
+    );
+    check_in(
+        &dir,
+        "
+        $ check -g g --out file:out
+        > 2 unfinished: ['t/0/8-9']
+        > lost: [] | handled twice: []
+        ! the last 17 bytes of out are not saved and not judged; the next run cuts them
+        $ run -t t -g g --out file:out --until-end -- sh copy.sh
+        ! [..]
+        ! out: cut 17 bytes that were written and not saved
+        ! t/0 starts at offset 8
+        ! nothing left: 2 handled, 2 written
+        ! t/0 goes on at offset 10
+        $ check -g g --out file:out --drained
+        > nothing left
+        > lost: [] | handled twice: []
+        ",
+    );
+}
+
+/// Effects of any other program: a line is the key of its event.
+#[test]
+fn a_file_that_run_did_not_write_names_events_by_their_keys() {
+    let dir = folder(1);
+    check_in(
+        &dir,
+        r"
+        $ consume t -g g -q -n 4 -f ''
+        write effects 'k0\nk1\nk1\nk3\n'
+        $ check -g g --out file:effects
+        > 6 unfinished: [..]
+        > lost: ['k2'] | handled twice: ['k1']
+        ! error: the check failed: 1 lost, 1 handled twice
+        = 1
+        ",
+    );
+}
+
+#[test]
+fn without_effects_only_the_offsets_are_judged() {
+    let dir = folder(1);
+    check_in(
+        &dir,
+        "
+        $ run -t t -g g -q --out file:out --max 8 -- sh copy.sh
+        $ check -g g
+        > TOPIC  PARTITION  NEXT  END  UNFINISHED  DELETED-UNREAD  AHEAD-OF-END
+        > t              0     8   10           2               0             0
+        > 2 unfinished
+        ! what was lost or handled twice can only be told from the effects: name them with --out file:PATH
+        $ check -g g --drained -q --format csv --no-headers
+        > t,0,8,10,2,0,0
+        ! error: the check failed: 2 unfinished
+        = 1
+        $ topics trim t -o 9 -q --noconfirm
+        $ check -g g -q --format csv --no-headers
+        > t,0,8,10,1,1,0
+        $ run -t t -g g -q --out file:out --until-end -- sh copy.sh
+        ! error: t/0: offsets 8 to 9 (the latter not included; 1 offsets) cannot be read: deleted before they were handled
+        ! to skip them, and have that in the group's history: --on-gap earliest
+        = 4
+        $ run -t t -g g -q --out file:out --until-end --on-gap earliest -- sh copy.sh
+        $ groups history g -n 2 --format csv --no-headers
+        > [..],8,9,reset,1,[..],--on-gap earliest: skips offsets 8 to 9 (1 offsets),[..]
+        > [..],9,10,commit,1,[..]
+        ",
+    );
+}

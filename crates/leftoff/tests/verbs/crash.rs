@@ -202,7 +202,11 @@ impl Crashes {
             let place: Vec<&str> = between(line, "\"leftoff_id\":\"").split('/').collect();
             let (partition, offset) = (place[1].parse().unwrap(), place[2].parse().unwrap());
             assert!(last.insert(partition, offset).is_none_or(|last| last < offset), "out of order: {line}");
-            assert_eq!(outputs.insert((partition, offset), between(line, "\"key\":\"")), None, "twice: {line}");
+            assert_eq!(
+                outputs.insert((partition, offset), between(line, "\"key\":\"")),
+                None,
+                "twice: {line}"
+            );
         }
         let log: Vec<_> = log.iter().map(|(place, key)| (*place, key.as_str())).collect();
         assert_eq!(outputs.into_iter().collect::<Vec<_>>(), log, "each event has its output");

@@ -30,17 +30,18 @@ pub fn check_in(dir: &TempDir, script: &str) {
         script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     let mut actual = String::new();
     for line in &expect {
-        let words = words(line);
-        match words[0].as_str() {
+        match line.split(' ').next().unwrap_or_default() {
             "$" => {
                 writeln!(actual, "{line}").unwrap();
-                run(dir.path(), &words[1..], &mut actual);
+                run(dir.path(), &words(line)[1..], &mut actual);
             }
             "write" => {
+                let words = words(line);
                 writeln!(actual, "{line}").unwrap();
                 std::fs::write(dir.path().join(&words[1]), &words[2]).unwrap();
             }
             "append" => {
+                let words = words(line);
                 writeln!(actual, "{line}").unwrap();
                 let mut file =
                     std::fs::OpenOptions::new().append(true).open(dir.path().join(&words[1])).unwrap();

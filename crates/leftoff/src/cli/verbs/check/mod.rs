@@ -60,7 +60,13 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
         verdicts.push(verdict);
     }
     if let Some(bytes) = effects.missing_bytes() {
-        note(global, &format!("{} is {bytes} bytes shorter than it was written: it was cut or exchanged", path.display()));
+        note(
+            global,
+            &format!(
+                "{} is {bytes} bytes shorter than it was written: it was cut or exchanged",
+                path.display()
+            ),
+        );
     }
     if let Some(bytes) = effects.uncounted_bytes() {
         note(
@@ -185,7 +191,9 @@ fn answer(verdicts: &[Verdict], drained: bool) -> Result<(), Failure> {
         ("unfinished", |verdict| verdict.unfinished.count),
     ];
     let counts = kinds.iter().map(|(name, of)| (name, verdicts.iter().map(of).sum::<u64>()));
-    let told: Vec<String> =
-        counts.filter(|(name, count)| *count > 0 && (drained || **name != "unfinished")).map(|(name, count)| format!("{count} {name}")).collect();
+    let told: Vec<String> = counts
+        .filter(|(name, count)| *count > 0 && (drained || **name != "unfinished"))
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
     Err(Failure::check_failed(format!("the check failed: {}", told.join(", "))))
 }
