@@ -4,6 +4,7 @@
 //! sidecar, whose word counts (the group's offset is a mirror of it).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::Vacant;
 use std::path::{Path, PathBuf};
 
 use leftoff_consumer::sink::file::FileState;
@@ -45,9 +46,9 @@ impl Authorities {
     pub fn of(group: &Group) -> Result<Authorities, Failure> {
         let mut files = BTreeMap::new();
         for path in group.offsets().filter_map(|(_, _, entry)| file_in(&entry.metadata)) {
-            if !files.contains_key(&path) {
-                let state = FileSink::inspect(&path).map_err(from_sink)?;
-                files.insert(path, state.filter(|state| state.group == group.name()));
+            if let Vacant(unread) = files.entry(path) {
+                let state = FileSink::inspect(unread.key()).map_err(from_sink)?;
+                unread.insert(state.filter(|state| state.group == group.name()));
             }
         }
         Ok(Authorities { group: group.name().to_owned(), files })

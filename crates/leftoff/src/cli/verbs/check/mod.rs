@@ -184,16 +184,14 @@ fn answer(verdicts: &[Verdict], drained: bool) -> Result<(), Failure> {
     if verdicts.iter().all(|verdict| verdict.exit_code(demand) == 0) {
         return Ok(());
     }
-    let kinds: [(&str, fn(&Verdict) -> u64); 4] = [
-        ("lost", |verdict| verdict.lost.count),
-        ("handled twice", |verdict| verdict.handled_twice.count),
-        ("out of order", |verdict| verdict.out_of_order.count),
-        ("unfinished", |verdict| verdict.unfinished.count),
+    let count = |of: fn(&Verdict) -> u64| verdicts.iter().map(of).sum::<u64>();
+    let counts = [
+        ("lost", count(|verdict| verdict.lost.count)),
+        ("handled twice", count(|verdict| verdict.handled_twice.count)),
+        ("out of order", count(|verdict| verdict.out_of_order.count)),
+        ("unfinished", if drained { count(|verdict| verdict.unfinished.count) } else { 0 }),
     ];
-    let counts = kinds.iter().map(|(name, of)| (name, verdicts.iter().map(of).sum::<u64>()));
-    let told: Vec<String> = counts
-        .filter(|(name, count)| *count > 0 && (drained || **name != "unfinished"))
-        .map(|(name, count)| format!("{count} {name}"))
-        .collect();
+    let found = counts.iter().filter(|(_, count)| *count > 0);
+    let told: Vec<String> = found.map(|(name, count)| format!("{count} {name}")).collect();
     Err(Failure::check_failed(format!("the check failed: {}", told.join(", "))))
 }
