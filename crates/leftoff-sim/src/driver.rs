@@ -281,7 +281,7 @@ impl Run {
         for batch in &batches {
             self.batch_fact(partition, batch);
         }
-        self.submit(Request::Append { partition, batches: parsed(batches.concat()) })
+        self.submit(Request::Append { appends: vec![(partition, parsed(batches.concat()))] })
     }
 
     fn trim(&mut self, at: &Place, before: Target) -> Result<(), Stop> {
@@ -539,7 +539,7 @@ impl Run {
     fn replied(&mut self, id: RequestId, reply: Reply) -> Result<(), Stop> {
         match reply {
             Reply::Refused(refusal) => return self.refused(id, &refusal),
-            Reply::Appended(appended) => self.check_places(id, &[appended])?,
+            Reply::Appended(appended) => self.check_places(id, &appended)?,
             Reply::Committed { appended, .. } => self.check_places(id, &appended)?,
             Reply::Joined(ownership) => self.check_generation(id, &ownership)?,
             Reply::Topics(topics) => {

@@ -134,8 +134,8 @@ impl Leftoff {
             batch.push(timestamp_ms, record.key, record.value, record.headers);
         }
         let batches = Batches::parse(batch.build()?)?;
-        match self.store.request(Request::Append { partition, batches })? {
-            Reply::Appended(appended) => Ok(appended.base),
+        match self.store.request(Request::Append { appends: vec![(partition, batches)] })? {
+            Reply::Appended(appended) => Ok(appended[0].base),
             other => unreachable!("an append is answered with its place, not {other:?}"),
         }
     }

@@ -32,6 +32,10 @@ impl Round {
 }
 
 /// What the broker is told.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is made for a request and moved once; a box would be an allocation"
+)]
 #[derive(Debug)]
 pub enum Input {
     /// Somebody asks for something.
@@ -120,12 +124,10 @@ pub enum Request {
         /// The new log start; at most the high watermark.
         before: Offset,
     },
-    /// Append batches to one partition.
+    /// Append batches to any number of partitions. If one write fails, none stays; in a crash before the reply some may.
     Append {
-        /// Which partition.
-        partition: PartitionId,
         /// Checked batches; offsets are assigned here.
-        batches: Batches,
+        appends: Vec<(PartitionId, Batches)>,
     },
     /// Append batches to any number of partitions and save offsets or progress, all or nothing.
     CommitSet(CommitSet),
@@ -206,8 +208,8 @@ pub enum Reply {
     Topic(Topic),
     /// Done; nothing more to say.
     Done,
-    /// Where a plain append went.
-    Appended(Appended),
+    /// Where a plain append went, in the order given.
+    Appended(Vec<Appended>),
     /// A commit set is in.
     Committed {
         /// Where its data batches went, in the order given.

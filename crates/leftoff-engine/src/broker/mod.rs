@@ -234,7 +234,7 @@ impl Broker {
             }
             Request::DeleteTopic { name } => self.delete_topic(now, &name),
             Request::Trim { partition, before } => self.trim(now, partition, before),
-            Request::Append { partition, batches } => self.append(now, partition, batches),
+            Request::Append { appends } => self.append(now, appends),
             Request::CommitSet(set) => self.commit_set(now, set),
             Request::Join { group, who } => self.join(now, &group, &who),
             Request::Leave { group, ownership } => self.leave(now, &group, &ownership),
@@ -250,7 +250,7 @@ impl Broker {
                 Ok(Answer::Reports(Reply::Groups(groups.cloned().collect())))
             }
             Request::Progress { source } => Ok(Answer::Reports(Reply::Progress(
-                self.state.coordinator.source(&source).map(|source| source.progress.clone()),
+                self.state.coordinator.source(&source).map(|source| source.progress),
             ))),
         }
     }

@@ -17,44 +17,51 @@ impl Broker {
     pub(super) fn append(
         &mut self,
         now: Timestamp,
-        partition: PartitionId,
-        batches: Batches,
+        appends: Vec<(PartitionId, Batches)>,
     ) -> Result<Answer, Refusal> {
-        self.check_batches(&partition, &batches, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
-        self.check_room()?;
-        // Should it fail, what was cut off again is synced in this round, so that no power cut brings it back.
-        self.rounds.dirty.insert(partition);
-        let appended = self.append_data(now, partition, batches)?;
+        self.check_appends(&appends, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
+        let logs = appends.iter().map(|(partition, _)| *partition).collect();
+        let appended = self.all_or_nothing(logs, |broker| {
+            appends
+                .into_iter()
+                .map(|(partition, batches)| broker.append_data(now, partition, batches))
+                .collect()
+        })?;
         Ok(Answer::WithRound(Reply::Appended(appended)))
     }
 
     /// Data batches, then one batch of the offsets log that names them; if one write fails, none stays.
     pub(super) fn commit_set(&mut self, now: Timestamp, set: CommitSet) -> Result<Answer, Refusal> {
-        for (partition, batches) in &set.appends {
-            self.check_batches(partition, batches, |producer_id| producer_id >= RESERVED_PRODUCER_ID)?;
-        }
-        if !set.appends.is_empty() {
-            self.check_room()?;
-        }
-        let (flags, records) = self.decide_position(now, &set.position)?;
-        let mut logs: Vec<PartitionId> = set.appends.iter().map(|(partition, _)| *partition).collect();
+        let CommitSet { appends, position } = set;
+        self.check_appends(&appends, |producer_id| producer_id >= RESERVED_PRODUCER_ID)?;
+        let (flags, records) = self.decide_position(now, &position)?;
+        let mut logs: Vec<PartitionId> = appends.iter().map(|(partition, _)| *partition).collect();
         logs.push(OFFSETS_LOG);
+        let appended = self.all_or_nothing(logs, |broker| broker.write_set(now, appends, &records))?;
+        Ok(Answer::WithRound(Reply::Committed { appended, flags }))
+    }
+
+    /// Cuts what was written to these logs if not all of it could be.
+    fn all_or_nothing<T>(
+        &mut self,
+        mut logs: Vec<PartitionId>,
+        write: impl FnOnce(&mut Broker) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         logs.sort_unstable();
         logs.dedup();
         let savepoints: Vec<_> = logs.iter().map(|id| (*id, self.state.logs[id].savepoint())).collect();
-        match self.write_set(now, set.appends, &records) {
-            Ok(appended) => Ok(Answer::WithRound(Reply::Committed { appended, flags })),
-            Err(refused) => {
-                for (id, savepoint) in savepoints {
-                    let log = self.state.logs.get_mut(&id).expect("it was there a moment ago");
-                    if let Err(error) = log.undo_to(savepoint) {
-                        self.storage_failed(error.to_string());
-                        return Err(Refusal::Latched(error.to_string()));
-                    }
-                }
-                Err(refused)
+        let refused = match write(self) {
+            Ok(written) => return Ok(written),
+            Err(refused) => refused,
+        };
+        for (id, savepoint) in savepoints {
+            let log = self.state.logs.get_mut(&id).expect("it was there a moment ago");
+            if let Err(error) = log.undo_to(savepoint) {
+                self.storage_failed(error.to_string());
+                return Err(Refusal::Latched(error.to_string()));
             }
         }
+        Err(refused)
     }
 
     fn decide_position(
@@ -158,6 +165,17 @@ impl Broker {
             Err(error) if !error.is_final() => Ok(()),
             other => other,
         }
+    }
+
+    fn check_appends(
+        &mut self,
+        appends: &[(PartitionId, Batches)],
+        may_have: impl Fn(i64) -> bool,
+    ) -> Result<(), Refusal> {
+        for (partition, batches) in appends {
+            self.check_batches(partition, batches, &may_have)?;
+        }
+        if appends.is_empty() { Ok(()) } else { self.check_room() }
     }
 
     fn check_batches(

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leftoff_wire::record_batch::{Batch, Limits};
+use leftoff_wire::record_batch::{Batch, Limits, RecordView};
 use leftoff_wire::{Offset, Uuid};
 
 use crate::broker::commit_set::{self, MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID};
@@ -277,8 +277,9 @@ fn open_logs(
 /// Reads the metadata log into a state.
 pub(super) fn load_metadata(log: &Log) -> Result<Metadata, OpenError> {
     let mut metadata = Metadata::default();
-    each_record(log, log.log_start(), METADATA_DIR, &mut |offset, key, value, _| {
-        let change = Change::decode(key, value).map_err(|error| OpenError::Metadata { offset, error })?;
+    each_record(log, log.log_start(), METADATA_DIR, &mut |offset, record| {
+        let change = Change::decode(record.key.unwrap_or_default(), record.value)
+            .map_err(|error| OpenError::Metadata { offset, error })?;
         metadata.replay(change);
         Ok(())
     })?;
@@ -290,19 +291,18 @@ pub(super) fn load_metadata(log: &Log) -> Result<Metadata, OpenError> {
 pub(super) fn load_coordinator(disk: &Arc<dyn Disk>, log: &Log) -> Result<(Coordinator, Offset), OpenError> {
     let (mut coordinator, from) =
         snapshot::load(disk, log).unwrap_or_else(|| (Coordinator::default(), log.log_start()));
-    each_record(log, from, OFFSETS_DIR, &mut |offset, key, value, headers| {
-        Ok(coordinator.replay(offset, key, value, headers.iter().copied())?)
+    each_record(log, from, OFFSETS_DIR, &mut |offset, record| {
+        let key = record.key.unwrap_or_default();
+        Ok(coordinator.replay(offset, key, record.value, record.headers.iter())?)
     })?;
     Ok((coordinator, from))
 }
-
-type Headers<'a> = [(&'a [u8], Option<&'a [u8]>)];
 
 fn each_record(
     log: &Log,
     from: Offset,
     name: &'static str,
-    visit: &mut dyn FnMut(Offset, &[u8], Option<&[u8]>, &Headers<'_>) -> Result<(), OpenError>,
+    visit: &mut dyn FnMut(Offset, &RecordView<'_>) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
     for step in log.read_batches(from) {
         let bytes = match step? {
@@ -319,11 +319,9 @@ fn each_record(
         for record in records.iter() {
             let record = record.map_err(|error| damaged(error.to_string()))?;
             let offset = record.offset(batch.header());
-            if offset < from {
-                continue;
+            if offset >= from {
+                visit(offset, &record)?;
             }
-            let headers: Vec<(&[u8], Option<&[u8]>)> = record.headers.iter().collect();
-            visit(offset, record.key.unwrap_or_default(), record.value, &headers)?;
         }
     }
     Ok(())

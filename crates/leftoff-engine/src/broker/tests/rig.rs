@@ -70,7 +70,7 @@ impl Rig {
     /// Appends one batch of these values.
     pub fn append(&mut self, number: i32, values: &[&str]) -> Result<Reply, Refusal> {
         let batches = batch(values, -1);
-        self.ask(Request::Append { partition: partition(number), batches })
+        self.ask(Request::Append { appends: vec![(partition(number), batches)] })
     }
 
     /// Commits `next` for group `g`, with output in a partition if any is given.

@@ -232,13 +232,13 @@ fn told(failure: Failure, args: &ProduceArgs, acknowledged: &Acknowledged) -> Fa
     }
 }
 
-/// The failure of writing. Without a source, events behind those that are known to be on disk may be there, too.
+/// The failure of writing. What was refused is not there; where storage failed, events behind those that are known to be on
+/// disk may be there, too.
 fn cut_short(failure: Failure, args: &ProduceArgs, acknowledged: &Acknowledged) -> Failure {
-    let (events, lines) = (events(acknowledged.events()), acknowledged.lines());
-    match args.source {
-        Some(_) => failure.also(&format!("{events} on disk, run again to go on")),
-        None => failure.also(&format!(
-            "{events} on disk, those of the first {lines} lines; perhaps some behind them, too"
-        )),
+    if args.source.is_some() || !acknowledged.perhaps_more() {
+        return told(failure, args, acknowledged);
     }
+    let (events, lines) = (events(acknowledged.events()), acknowledged.lines());
+    failure
+        .also(&format!("{events} on disk, those of the first {lines} lines; perhaps some behind them, too"))
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use leftoff::store::{LockError, Store, StoreError, Ticket, host_name};
-use leftoff_engine::broker::{CommitSet, PartitionId, Position, Reply, Request, Topic};
+use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Reply, Request, Topic};
 use leftoff_engine::coordinator::Who;
 use leftoff_wire::consumer_offsets::SourceProgress;
 
@@ -31,12 +31,18 @@ const IDLE: Duration = Duration::from_millis(20);
 pub struct Acknowledged {
     events: AtomicU64,
     lines: AtomicU64,
+    perhaps_more: AtomicBool,
 }
 
 impl Acknowledged {
     /// How many events of this run.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::SeqCst)
+    }
+
+    /// Whether events behind those may be on disk, too: storage failed, and only a start can tell.
+    pub fn perhaps_more(&self) -> bool {
+        self.perhaps_more.load(Ordering::SeqCst)
     }
 
     /// How many lines, counted from the beginning of the input.
@@ -69,7 +75,7 @@ struct SourceWriter {
 
 enum Sent {
     Unit {
-        tickets: Vec<Ticket>,
+        ticket: Ticket,
         events: u64,
         input_bytes: u64,
         lines: u64,
@@ -146,35 +152,23 @@ impl Writer {
         let store = self.opened()?;
         let Unit { appends, events, input_bytes, lines, progress } = unit;
         let topic_id = self.topic.topic_id;
-        let mut appends: Vec<_> = appends
+        let appends = appends
             .into_iter()
             .map(|(partition, batches)| (PartitionId { topic_id, partition }, batches))
             .collect();
-        let requests: Vec<Request> = match (&mut self.source, progress) {
+        let request = match (&mut self.source, progress) {
             (Some(source), Some(progress)) => {
                 source.last = Some(progress);
                 let (name, who) = (source.name.clone(), source.who.clone());
                 let position = Position::Source { name, progress, who };
-                vec![Request::CommitSet(CommitSet { appends, position })]
+                Request::CommitSet(CommitSet { appends, position })
             }
-            _ => {
-                let append = |(partition, batches)| Request::Append { partition, batches };
-                appends.drain(..).map(append).collect()
-            }
+            _ => Request::Append { appends },
         };
-        let mut tickets = Vec::with_capacity(requests.len());
-        let mut flow = Flow::GoOn;
-        for request in requests {
-            let ticket = store.submit(request);
-            let is_refused = ticket.is_refused();
-            tickets.push(ticket);
-            // Nothing goes in behind what did not.
-            if is_refused {
-                flow = Flow::Refused;
-                break;
-            }
-        }
-        match self.sent.send(Sent::Unit { tickets, events, input_bytes, lines }) {
+        let ticket = store.submit(request);
+        // Nothing goes in behind what did not.
+        let flow = if ticket.is_refused() { Flow::Refused } else { Flow::GoOn };
+        match self.sent.send(Sent::Unit { ticket, events, input_bytes, lines }) {
             Ok(()) => Ok(flow),
             // The waiter has met a refusal and ended; it tells why.
             Err(_) => Ok(Flow::Refused),
@@ -265,10 +259,12 @@ fn wait_for_answers(
 ) -> Result<(), Failure> {
     for sent in sent {
         match sent {
-            Sent::Unit { tickets, events, input_bytes, lines } => {
-                for ticket in tickets {
-                    ticket.wait().map_err(|error| from_store(root, error))?;
-                }
+            Sent::Unit { ticket, events, input_bytes, lines } => {
+                ticket.wait().map_err(|error| {
+                    let failed = matches!(error, StoreError::Refused(Refusal::Latched(_) | Refusal::Log(_)));
+                    acknowledged.perhaps_more.store(failed, Ordering::SeqCst);
+                    from_store(root, error)
+                })?;
                 let total = acknowledged.events.fetch_add(events, Ordering::SeqCst) + events;
                 acknowledged.lines.store(lines, Ordering::SeqCst);
                 progress.advance(input_bytes);
