@@ -348,7 +348,9 @@ impl<'a> Runner<'a> {
         if self.ledger.owns(id, ownership) {
             self.partitions.held(id).reached(end);
         }
-        self.save_if_idle()
+        self.save_if_idle()?;
+        // Nothing else to do, so whoever looks at the group sees at once what the sink has.
+        self.mirror()
     }
 
     fn idle(&mut self) -> Result<(), RunError> {

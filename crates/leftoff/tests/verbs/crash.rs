@@ -62,6 +62,8 @@ struct Crashes {
     save: &'static str,
     seed: u64,
     runner: Option<Background>,
+    /// How often it was started.
+    starts: usize,
     /// Kills of runner, handler and producer.
     kills: [usize; 3],
 }
@@ -72,7 +74,7 @@ impl Crashes {
         let handler = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handlers/copy.sh");
         std::fs::copy(handler, dir.path().join("copy.sh")).unwrap();
         check_in(&dir, &format!("$ topics create t -q -p {partitions} -c segment.bytes=200000"));
-        Crashes { dir, lines, fed: 0, save, seed, runner: None, kills: [0; 3] }
+        Crashes { dir, lines, fed: 0, save, seed, runner: None, starts: 0, kills: [0; 3] }
     }
 
     fn survive(mut self) {
@@ -133,7 +135,7 @@ impl Crashes {
     fn kill_handler(&mut self) {
         self.produce_to_the_end();
         self.work();
-        let pid = pid_in(&self.path("pid"));
+        let pid = pid_in(&self.pid_file());
         self.wait_for_some_events();
         kill("-KILL", pid);
         let mut runner = self.runner.take().expect("it works");
@@ -144,8 +146,10 @@ impl Crashes {
     /// Starts the runner if it does not work. It never ends by itself.
     fn work(&mut self) {
         if self.runner.is_none() {
-            let _ = std::fs::remove_file(self.path("pid"));
-            let args = format!("run -t t -g g --out file:out --save {} -- sh copy.sh pid", self.save);
+            self.starts += 1;
+            let pid = self.pid_file();
+            let args =
+                format!("run -t t -g g --out file:out --save {} -- sh copy.sh {}", self.save, pid.display());
             self.runner = Some(Background::start(self.dir.path(), &args));
         }
         let runner = self.runner.as_mut().expect("it was started");
@@ -229,6 +233,11 @@ impl Crashes {
         let files = partitions.flat_map(|entry| std::fs::read_dir(entry.path()).unwrap().flatten());
         let logs = files.filter(|file| file.path().extension().is_some_and(|name| name == "log"));
         logs.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    /// Each start has its own: a handler whose runner is killed may still be about to write it.
+    fn pid_file(&self) -> PathBuf {
+        self.path(&format!("pid-{}", self.starts))
     }
 
     fn path(&self, name: &str) -> PathBuf {

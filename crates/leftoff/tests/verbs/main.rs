@@ -13,4 +13,5 @@ mod run;
 mod script;
 mod source;
 mod topics;
+mod uses;
 mod wait;
