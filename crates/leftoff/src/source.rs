@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use leftoff_consumer::source::{
-    Event, GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
-};
+use leftoff_consumer::source::{GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent};
 use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Reply, Request};
 use leftoff_engine::coordinator::{
     Commit, CommitError, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why,
@@ -18,7 +16,7 @@ use leftoff_engine::coordinator::{
 use leftoff_engine::log::LogError;
 use leftoff_wire::Offset;
 
-use crate::store::{HandlerLock, LockError, ReadError, Store, StoreError, random_id};
+use crate::store::{Chunk, HandlerLock, LockError, ReadError, Store, StoreError, random_id};
 
 /// One read asks for about so much.
 const READ_BYTES: u64 = 1024 * 1024;
@@ -166,8 +164,7 @@ impl StoreSource {
         match self.store.read(&partition, position, READ_BYTES) {
             Ok(chunk) => {
                 reading.position = Some(chunk.next);
-                let events = chunk.events.into_iter().map(event).collect();
-                let (next, end) = (chunk.next, chunk.high_watermark);
+                let Chunk { events, next, high_watermark: end, .. } = chunk;
                 Ok(Some(SourceEvent::Batch { id, ownership: OWNERSHIP, events, next, end }))
             }
             Err(error) => match damage(&error) {
@@ -292,11 +289,6 @@ fn assigned(store: &Store, group: &str, id: SourceId, topic: &str) -> SourceEven
             end: bounds.end,
         }
     })
-}
-
-fn event(event: crate::store::Event) -> Event {
-    let crate::store::Event { offset, timestamp_ms, key, value, headers, leader_epoch } = event;
-    Event { offset, timestamp_ms, key, value, headers, leader_epoch }
 }
 
 /// The offsets that damage has taken, if it is damage.

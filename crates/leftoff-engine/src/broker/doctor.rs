@@ -12,6 +12,7 @@ use leftoff_wire::Offset;
 use crate::broker::directory::{self, ASIDE, METADATA_DIR, OFFSETS_DIR};
 use crate::broker::marks::{Marks, MarksError, ReadMarks};
 use crate::broker::recovery::{self, OpenError};
+use crate::broker::replay;
 use crate::broker::topics::{folder, folder_topic_id, move_aside};
 use crate::broker::{MARKS_FILE, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId};
 use crate::disk::{Disk, OpenHow};
@@ -83,7 +84,7 @@ pub fn examine(
     let mut doctor = Doctor { disk, marks: None, ends: BTreeMap::new(), tell, examined: Examined::default() };
     doctor.look_at_marks(repair)?;
     let metadata_log = doctor.look_at_log(METADATA_DIR, METADATA_LOG, None)?;
-    let metadata = match metadata_log.map(|log| recovery::load_metadata(&log)) {
+    let metadata = match metadata_log.map(|log| replay::metadata(&log)) {
         Some(Ok(metadata)) => metadata,
         Some(Err(error)) => {
             doctor.say(METADATA_DIR, Ailment::Unreadable { what: error.to_string() }, None);
@@ -92,7 +93,7 @@ pub fn examine(
         None => return Ok(doctor.examined),
     };
     if let Some(log) = doctor.look_at_log(OFFSETS_DIR, OFFSETS_LOG, Some(&metadata))?
-        && let Err(error) = recovery::load_coordinator(disk, &log)
+        && let Err(error) = replay::coordinator(disk, &log)
     {
         doctor.say(OFFSETS_DIR, Ailment::Unreadable { what: error.to_string() }, None);
     }

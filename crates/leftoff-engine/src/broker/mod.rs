@@ -15,6 +15,7 @@ mod marks;
 mod metadata;
 mod produce;
 mod recovery;
+mod replay;
 mod retention;
 mod rounds;
 mod settings;

@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leftoff_wire::record_batch::{Batch, Limits, RecordView};
+use leftoff_wire::record_batch::{Batch, Limits};
 use leftoff_wire::{Offset, Uuid};
 
 use crate::broker::commit_set::{self, MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID};
 use crate::broker::directory::{self, DirectoryError, METADATA_DIR, OFFSETS_DIR};
 use crate::broker::marks::{Marks, MarksError};
 use crate::broker::metadata::MetadataError;
+use crate::broker::replay;
 use crate::broker::rounds::Rounds;
-use crate::broker::snapshot;
 use crate::broker::topics::{
     Deleted, folder, folder_topic_id, log_config, move_aside, unlink_deleted, unlink_folder,
 };
@@ -24,7 +24,7 @@ use crate::broker::{
     Broker, BrokerConfig, Change, EMPTY, METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, RESERVE_FILE,
     State, built, make_reserve,
 };
-use crate::coordinator::{Coordinator, ReplayError};
+use crate::coordinator::ReplayError;
 use crate::disk::Disk;
 use crate::log::{Access, Log, LogConfig, LogError, Mark, ReadBatch};
 use crate::types::Timestamp;
@@ -128,7 +128,7 @@ impl Broker {
         let mut metadata_log = open_log(&disk, METADATA_DIR, METADATA_LOG, &ends, None, Access::Writer)?;
         let end = metadata_log.read_tail(&mut |_| {})?.valid_end;
         settle(&mut metadata_log, end, &mut recovered)?;
-        let metadata = load_metadata(&metadata_log)?;
+        let metadata = replay::metadata(&metadata_log)?;
         marks.retain(|partition| {
             INTERNAL_LOGS.iter().any(|(internal, _)| internal == partition)
                 || metadata.has_partition(partition)
@@ -143,7 +143,7 @@ impl Broker {
                 recovered.damaged.push(format!("{}: {damage}", log.dir().display()));
             }
         }
-        let (coordinator, snapshot_next) = load_coordinator(&disk, &logs[&OFFSETS_LOG])?;
+        let (coordinator, snapshot_next) = replay::coordinator(&disk, &logs[&OFFSETS_LOG])?;
         let state = State { cluster_id, metadata, coordinator, logs };
         let mut broker = Broker {
             reserve_is_free: !has_reserve(&disk)?,
@@ -269,59 +269,6 @@ fn open_logs(
             let partition = PartitionId { topic_id: topic.topic_id, partition: number };
             let dir = folder(&topic.name, number);
             logs.insert(partition, open_log(disk, &dir, partition, ends, Some(metadata), Access::Writer)?);
-        }
-    }
-    Ok(())
-}
-
-/// Reads the metadata log into a state.
-pub(super) fn load_metadata(log: &Log) -> Result<Metadata, OpenError> {
-    let mut metadata = Metadata::default();
-    each_record(log, log.log_start(), METADATA_DIR, &mut |offset, record| {
-        let change = Change::decode(record.key.unwrap_or_default(), record.value)
-            .map_err(|error| OpenError::Metadata { offset, error })?;
-        metadata.replay(change);
-        Ok(())
-    })?;
-    Ok(metadata)
-}
-
-/// Reads the offsets log into a state, from the snapshot on if there is one: the same replay that live traffic goes
-/// through. Also says up to where the snapshot spoke.
-pub(super) fn load_coordinator(disk: &Arc<dyn Disk>, log: &Log) -> Result<(Coordinator, Offset), OpenError> {
-    let (mut coordinator, from) =
-        snapshot::load(disk, log).unwrap_or_else(|| (Coordinator::default(), log.log_start()));
-    each_record(log, from, OFFSETS_DIR, &mut |offset, record| {
-        let key = record.key.unwrap_or_default();
-        Ok(coordinator.replay(offset, key, record.value, record.headers.iter())?)
-    })?;
-    Ok((coordinator, from))
-}
-
-fn each_record(
-    log: &Log,
-    from: Offset,
-    name: &'static str,
-    visit: &mut dyn FnMut(Offset, &RecordView<'_>) -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
-    for step in log.read_batches(from) {
-        let bytes = match step? {
-            ReadBatch::Batch { bytes, .. } => bytes,
-            // A repair took damaged batches out; what it could not save it has named.
-            ReadBatch::Gap { .. } => continue,
-            ReadBatch::Damaged(damaged) => {
-                return Err(OpenError::Damaged { log: name, what: damaged.to_string() });
-            }
-        };
-        let damaged = |what: String| OpenError::Damaged { log: name, what };
-        let (batch, _) = Batch::parse(&bytes).map_err(|error| damaged(error.to_string()))?;
-        let records = batch.records(&Limits::default()).map_err(|error| damaged(error.to_string()))?;
-        for record in records.iter() {
-            let record = record.map_err(|error| damaged(error.to_string()))?;
-            let offset = record.offset(batch.header());
-            if offset >= from {
-                visit(offset, &record)?;
-            }
         }
     }
     Ok(())

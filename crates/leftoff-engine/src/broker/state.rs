@@ -10,6 +10,7 @@ use leftoff_wire::Uuid;
 
 use crate::broker::marks::ReadMarks;
 use crate::broker::recovery::{self, OpenError};
+use crate::broker::replay;
 use crate::broker::{METADATA_LOG, Metadata, OFFSETS_LOG, PartitionId, Topic, directory, topics};
 use crate::coordinator::{Bounds, Coordinator, PartitionKey};
 use crate::disk::Disk;
@@ -111,9 +112,9 @@ impl View {
             recovery::open_log(disk, dir, partition, &ends, metadata, Access::Reader)
         };
         let metadata_log = open(directory::METADATA_DIR, METADATA_LOG, None)?;
-        let metadata = recovery::load_metadata(&metadata_log)?;
+        let metadata = replay::metadata(&metadata_log)?;
         let offsets_log = open(directory::OFFSETS_DIR, OFFSETS_LOG, Some(&metadata))?;
-        let (coordinator, _) = recovery::load_coordinator(disk, &offsets_log)?;
+        let (coordinator, _) = replay::coordinator(disk, &offsets_log)?;
         let mut logs = BTreeMap::from([(METADATA_LOG, metadata_log), (OFFSETS_LOG, offsets_log)]);
         for topic in metadata.topics() {
             for number in 0..topic.partitions {

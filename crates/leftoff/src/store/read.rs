@@ -1,25 +1,9 @@
 //! From file ranges to events, outside the broker's lock.
 
+pub use leftoff_consumer::source::Event;
 use leftoff_engine::log::{FileRange, LogError};
 use leftoff_wire::Offset;
 use leftoff_wire::record_batch::{Batch, BatchError, Limits};
-
-/// One event of a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Its place.
-    pub offset: Offset,
-    /// Its timestamp, in milliseconds since 1970.
-    pub timestamp_ms: i64,
-    /// Its key; `None` is null.
-    pub key: Option<Vec<u8>>,
-    /// Its value; `None` is null.
-    pub value: Option<Vec<u8>>,
-    /// Its headers, in order.
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// The leader epoch of its batch.
-    pub leader_epoch: i32,
-}
 
 /// Events, and where to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
