@@ -163,18 +163,16 @@ impl Crashes {
 
     /// A random number of outputs, at most all there are to come.
     fn wait_for_some_events(&mut self) {
-        let left = self.fed - self.outputs();
-        let wanted = self.outputs() + usize::try_from(next(&mut self.seed)).unwrap() % (left + 1);
+        // Looked at once: the runner goes on meanwhile.
+        let outputs = count_lines(&self.path("out")).min(self.fed);
+        let left = self.fed - outputs;
+        let wanted = outputs + usize::try_from(next(&mut self.seed)).unwrap() % (left + 1);
         let runner = self.runner.as_mut().expect("it works");
         let out = self.dir.path().join("out");
         until("progress of the runner", || {
             assert!(!runner.has_ended(), "the runner ended by itself");
             (count_lines(&out) >= wanted).then_some(())
         });
-    }
-
-    fn outputs(&self) -> usize {
-        count_lines(&self.path("out")).min(self.fed)
     }
 
     fn finish(&mut self) {

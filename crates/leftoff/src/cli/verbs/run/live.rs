@@ -116,7 +116,11 @@ impl Shown {
             return text + ", waiting for events";
         };
         let age_ms = now().as_ms().saturating_sub(*timestamp_ms).max(0);
-        text += &format!(", behind by {} offsets and {}", self.lag_offsets, format_duration(age_ms));
+        // The first status comes with the first batch done.
+        text += &match self.lag_offsets {
+            0 => format!(", behind by {}", format_duration(age_ms)),
+            lag => format!(", behind by {lag} offsets and {}", format_duration(age_ms)),
+        };
         let held = at.saturating_duration_since(*since);
         if held >= LONG {
             let held_ms = i64::try_from(held.as_millis()).unwrap_or(i64::MAX);
