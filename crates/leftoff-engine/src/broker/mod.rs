@@ -78,9 +78,6 @@ const UNCHECKED_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 const REST_MS: i64 = 1_000;
 /// Kafka's `log.retention.check.interval.ms`.
 const RETENTION_CHECK_MS: i64 = 300_000;
-/// A start replays at most about so many records of the offsets log, or four for each key.
-const SNAPSHOT_EVERY_RECORDS: u64 = 20_000;
-const SNAPSHOT_AT_STOP_RECORDS: u64 = 5_000;
 /// Freed for the offsets log when the disk is full.
 const RESERVE_FILE: &str = "reserve";
 const RESERVE_BYTES: u64 = 1024 * 1024;
@@ -94,6 +91,11 @@ pub struct BrokerConfig {
     pub offsets_retention_ms: i64,
     /// The offsets log drops its oldest segments beyond this size.
     pub offsets_retention_bytes: u64,
+    /// A snapshot of the offsets log is written after so many records: a start replays at most about as many, or four for
+    /// each key.
+    pub snapshot_every_records: u64,
+    /// The same at a clean stop.
+    pub snapshot_at_stop_records: u64,
 }
 
 impl Default for BrokerConfig {
@@ -102,6 +104,8 @@ impl Default for BrokerConfig {
             offsets_segment_bytes: 100 * 1024 * 1024,
             offsets_retention_ms: 30 * 24 * 3600 * 1000,
             offsets_retention_bytes: 1024 * 1024 * 1024,
+            snapshot_every_records: 20_000,
+            snapshot_at_stop_records: 5_000,
         }
     }
 }
@@ -217,7 +221,7 @@ impl Broker {
         for log in self.state.logs.values_mut() {
             log.close()?;
         }
-        self.renew_snapshot(SNAPSHOT_AT_STOP_RECORDS)?;
+        self.renew_snapshot(self.config.snapshot_at_stop_records)?;
         let path = Path::new(MARKS_FILE);
         self.marks.sync_now().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
     }
@@ -299,7 +303,7 @@ impl Broker {
         for (id, reply) in self.rounds.release(round) {
             self.outputs.push_back(Output::Reply { id, reply });
         }
-        if let Err(error) = self.renew_snapshot(SNAPSHOT_EVERY_RECORDS) {
+        if let Err(error) = self.renew_snapshot(self.config.snapshot_every_records) {
             self.storage_failed(error.to_string());
         }
     }
@@ -360,9 +364,6 @@ impl Broker {
             AfterSync::AdvanceLogStart(partition, offset) => {
                 if let Some(log) = self.state.logs.get_mut(&partition) {
                     log.advance_log_start(offset);
-                    if partition == OFFSETS_LOG {
-                        self.state.coordinator.trimmed(offset);
-                    }
                     if partition == OFFSETS_LOG {
                         self.state.coordinator.trimmed(offset);
                     }

@@ -26,8 +26,8 @@ impl Broker {
                 .into_iter()
                 .map(|(partition, batches)| broker.append_data(now, partition, batches))
                 .collect()
-        })?;
-        Ok(Answer::WithRound(Reply::Appended(appended)))
+        });
+        answer(appended.map(Reply::Appended))
     }
 
     /// Data batches, then one batch of the offsets log that names them; if one write fails, none stays.
@@ -37,8 +37,8 @@ impl Broker {
         let (flags, records) = self.decide_position(now, &position)?;
         let mut logs: Vec<PartitionId> = appends.iter().map(|(partition, _)| *partition).collect();
         logs.push(OFFSETS_LOG);
-        let appended = self.all_or_nothing(logs, |broker| broker.write_set(now, appends, &records))?;
-        Ok(Answer::WithRound(Reply::Committed { appended, flags }))
+        let appended = self.all_or_nothing(logs, |broker| broker.write_set(now, appends, &records));
+        answer(appended.map(|appended| Reply::Committed { appended, flags }))
     }
 
     /// Cuts what was written to these logs if not all of it could be.
@@ -60,6 +60,8 @@ impl Broker {
                 self.storage_failed(error.to_string());
                 return Err(Refusal::Latched(error.to_string()));
             }
+            // The cut is synced with the round, and the refusal waits for it: no power cut brings back what was refused.
+            self.rounds.dirty.insert(id);
         }
         Err(refused)
     }
@@ -207,6 +209,15 @@ impl Broker {
             return Err(Refusal::DiskFull("what is left is kept for saving offsets".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// Whoever is refused because a write failed hears of it when what was written is off the disk again.
+fn answer(written: Result<Reply, Refusal>) -> Result<Answer, Refusal> {
+    match written {
+        Ok(reply) => Ok(Answer::WithRound(reply)),
+        Err(refusal) if refusal.is_final() => Err(refusal),
+        Err(refusal) => Ok(Answer::WithRound(Reply::Refused(refusal))),
     }
 }
 
