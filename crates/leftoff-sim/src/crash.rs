@@ -15,6 +15,8 @@ use crate::script::Script;
 /// How much is tried.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
+    /// Of so many operations the power is cut after one.
+    pub point_every: u64,
     /// Images after each operation.
     pub images: usize,
     /// Of so many images one is opened a second time, cut once more, and written on.
@@ -54,6 +56,12 @@ pub struct Failure {
 /// The variable of the environment that runs one case only: `NAME`, `NAME:POINT` or `NAME:POINT:IMAGE`.
 pub const ONLY: &str = "LEFTOFF_CRASH";
 
+/// The name of scripts that are made by chance.
+pub const RANDOM: &str = "random";
+
+/// The variable of the environment that has the text of one such script.
+pub const SCRIPT: &str = "LEFTOFF_SCRIPT";
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { name, text, point, image, during, what } = self;
@@ -61,7 +69,8 @@ impl fmt::Display for Failure {
         writeln!(f, "script {name}: {text}")?;
         writeln!(f, "power cut after operation {point}, seed {}, {during}:", seed(*point))?;
         writeln!(f, "  {what}")?;
-        write!(f, "run only this: {ONLY}={name}:{point}{image} cargo test -p leftoff-sim")
+        let script = if name == RANDOM { format!("{SCRIPT}={text:?} ") } else { String::new() };
+        write!(f, "run only this: {script}{ONLY}={name}:{point}{image} cargo test -p leftoff-sim")
     }
 }
 
@@ -147,7 +156,8 @@ pub fn explore(
     let mut trial = Trial { name, script: &script, budget, tried: Tried::default() };
     let operations = trial.without_a_cut(base)?;
     for point in 0..=operations {
-        if only.point.is_none_or(|only| only == point) {
+        let is_next = point.is_multiple_of(budget.point_every);
+        if only.point.map_or(is_next, |only| only == point) {
             trial.cut_after(base, point, only.image)?;
         }
     }

@@ -1,6 +1,6 @@
 //! Runs a script over a broker, on one thread, with time as a counter: same script, same trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::history::{
     BatchFact, Fact, History, Key, OffsetsChange, TopicChange, Value, least, topics_of, values_of,
 };
 use crate::oracle::{self, Expect};
-use crate::script::{Command, Outputs, Place, Script, Step, Target, Then};
+use crate::script::{Command, Outputs, Place, Script, Step, Target, Then, Verdict};
 
 /// What the disk may do to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Run {
     /// At the last start: the same, but with what had not been answered and was not found. Until its log is written to
     /// again it may still come back, if what took it away was not synced.
     pub possible: History,
+    /// Hears of each request that is acknowledged, before the next one is made.
+    pub told: fn(RequestId),
     broker: Option<Broker>,
     script: Script,
     mood: Mood,
@@ -66,7 +68,10 @@ pub struct Run {
     next_request: u64,
     job: Option<SyncJob>,
     owners: BTreeMap<String, Ownership>,
-    expect_refused: Option<RequestId>,
+    /// The verdict of the step under way, and the first request of it.
+    verdict: (Verdict, RequestId),
+    refused: bool,
+    not_written: BTreeSet<RequestId>,
 }
 
 /// Time does not begin at 0, so that nothing that forgot to set it looks right.
@@ -92,6 +97,7 @@ impl Run {
             disk,
             possible: history.clone(),
             history,
+            told: |_| (),
             broker: None,
             script: script.clone(),
             mood,
@@ -99,7 +105,9 @@ impl Run {
             next_request,
             job: None,
             owners,
-            expect_refused: None,
+            verdict: (Verdict::Taken, RequestId(0)),
+            refused: false,
+            not_written: BTreeSet::new(),
         };
         match run.start() {
             Ok(()) => Ok(run),
@@ -169,9 +177,8 @@ impl Run {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Stop> {
-        if step.is_refused {
-            self.expect_refused = Some(RequestId(self.next_request));
-        }
+        self.verdict = (step.verdict, RequestId(self.next_request));
+        self.refused = false;
         self.command(&step.command)?;
         match step.then {
             Then::SyncAll => self.sync_all()?,
@@ -180,7 +187,7 @@ impl Run {
             }
             Then::Leave => {}
         }
-        if self.expect_refused.take().is_some() && self.mood != Mood::Failing {
+        if step.verdict == Verdict::Refused && !self.refused && self.mood != Mood::Failing {
             return Err(Stop::Wrong("this should have been refused".to_owned()));
         }
         Ok(())
@@ -191,12 +198,12 @@ impl Run {
             Command::Topic { name, partitions, settings } => self.create_topic(name, *partitions, settings),
             Command::Grow { name, partitions } => self.grow(name, *partitions),
             Command::DeleteTopic(name) => self.delete_topic(name),
-            Command::Append { at, batches } => self.append(at, batches),
+            Command::Append(appends) => self.append(appends),
             Command::AppendEverywhere => {
                 for (topic, partitions) in self.history.topics_after(self.history.topics.len()).into_values()
                 {
                     for partition in 0..partitions {
-                        self.append(&Place { topic: topic.clone(), partition }, &[1])?;
+                        self.append(&[(Place { topic: topic.clone(), partition }, vec![1])])?;
                     }
                 }
                 Ok(())
@@ -214,11 +221,7 @@ impl Run {
                 self.submit(Request::Groups)
             }
             Command::Rest => self.pass(REST_MS),
-            Command::Retention => {
-                let Some(broker) = &self.broker else { return Ok(()) };
-                self.history.allow_retention(broker.state());
-                self.pass(RETENTION_CHECK_MS)
-            }
+            Command::Retention => self.pass(RETENTION_CHECK_MS),
             Command::Restart => {
                 self.close()?;
                 self.reopen()
@@ -271,17 +274,21 @@ impl Run {
         self.submit(Request::DeleteTopic { name: name.to_owned() })
     }
 
-    fn append(&mut self, at: &Place, batches: &[u32]) -> Result<(), Stop> {
-        let partition = self.partition(at);
-        let batches: Vec<Vec<u8>> = batches
-            .iter()
-            .zip(0..)
-            .map(|(count, number)| self.batch(&format!("{at} batch {number}"), *count, -1))
-            .collect();
-        for batch in &batches {
-            self.batch_fact(partition, batch);
+    fn append(&mut self, appends: &[(Place, Vec<u32>)]) -> Result<(), Stop> {
+        let mut given = Vec::new();
+        for (at, batches) in appends {
+            let partition = self.partition(at);
+            let batches: Vec<Vec<u8>> = batches
+                .iter()
+                .zip(0..)
+                .map(|(count, number)| self.batch(&format!("{at} batch {number}"), *count, -1))
+                .collect();
+            for batch in &batches {
+                self.batch_fact(partition, batch);
+            }
+            given.push((partition, parsed(batches.concat())));
         }
-        self.submit(Request::Append { appends: vec![(partition, parsed(batches.concat()))] })
+        self.submit(Request::Append { appends: given })
     }
 
     fn trim(&mut self, at: &Place, before: Target) -> Result<(), Stop> {
@@ -318,9 +325,9 @@ impl Run {
         };
         let what = format!("set of {group} {at} {now}..{next}");
         let appends = self.outputs(&what, outputs);
-        let ends = appends.iter().map(|(partition, ..)| (*partition, self.history.end(partition))).collect();
+        let outputs = appends.iter().map(|(partition, _)| *partition).collect();
         let value = Value::Next(partition.topic_id, next);
-        self.offsets_fact(OffsetsChange { values: vec![(key, Some(value))], outputs: ends });
+        self.offsets_fact(OffsetsChange { values: vec![(key, Some(value))], outputs });
         let commit = Commit {
             group: group.to_owned(),
             fence: self.owners.get(group).cloned(),
@@ -350,11 +357,8 @@ impl Run {
         };
         let position_bytes = now + bytes;
         let appends = self.outputs(&format!("set of {name} {now}..{position_bytes}"), outputs);
-        let ends = appends.iter().map(|(partition, ..)| (*partition, self.history.end(partition))).collect();
-        self.offsets_fact(OffsetsChange {
-            values: vec![(key, Some(Value::Bytes(position_bytes)))],
-            outputs: ends,
-        });
+        let outputs = appends.iter().map(|(partition, _)| *partition).collect();
+        self.offsets_fact(OffsetsChange { values: vec![(key, Some(Value::Bytes(position_bytes)))], outputs });
         let topic_id = appends.first().map_or(Uuid::ZERO, |(partition, _)| partition.topic_id);
         let progress =
             SourceProgress { position_bytes, lines: position_bytes / 10, fingerprint: 7, topic_id };
@@ -467,13 +471,33 @@ impl Run {
         self.next_request += 1;
         let now = self.tick(1);
         let Some(broker) = &mut self.broker else { return Ok(()) };
+        let before = broker.state().offsets_log().end();
         broker.handle(now, Input::Request { id, request });
+        self.forget_what_was_not_written(id, before);
         self.take_outputs()
+    }
+
+    /// A refusal may wait for a sync, and later requests do not: what was not appended now never will be.
+    fn forget_what_was_not_written(&mut self, id: RequestId, offsets_end: Offset) {
+        let Some(broker) = &self.broker else { return };
+        if broker.latched().is_some() || self.power_is_off() {
+            return;
+        }
+        let mut logs = self.history.partitions.iter().filter(|(_, events)| events.has(id));
+        let is_there = logs.all(|(partition, events)| {
+            broker.state().log(partition).is_some_and(|log| log.end().get() >= events.end())
+        });
+        let has_offsets = self.history.offsets.iter().any(|fact| fact.request == id);
+        if !is_there || has_offsets && broker.state().offsets_log().end() == offsets_end {
+            self.history.forget(id);
+            self.not_written.insert(id);
+        }
     }
 
     fn pass(&mut self, ms: i64) -> Result<(), Stop> {
         let now = self.tick(ms);
         let Some(broker) = &mut self.broker else { return Ok(()) };
+        self.history.allow_retention(broker.state());
         if broker.next_deadline().is_some_and(|deadline| deadline <= now) {
             broker.handle_deadline(now);
         }
@@ -543,8 +567,9 @@ impl Run {
             Reply::Committed { appended, .. } => self.check_places(id, &appended)?,
             Reply::Joined(ownership) => self.check_generation(id, &ownership)?,
             Reply::Topics(topics) => {
-                let count = oracle::topics_prefix(&self.history, &topics_of(topics.iter()), Expect::SETTLED)
-                    .map_err(Stop::Wrong)?;
+                let (count, _) =
+                    oracle::topics_prefix(&self.history, &topics_of(topics.iter()), Expect::SETTLED)
+                        .map_err(Stop::Wrong)?;
                 self.history.topics[..count].iter_mut().for_each(|fact| fact.is_known = true);
             }
             Reply::Groups(groups) => {
@@ -554,22 +579,25 @@ impl Run {
             }
             Reply::Topic(_) | Reply::Done | Reply::Progress(_) => {}
         }
+        if self.not_written.contains(&id) {
+            return Err(Stop::Wrong(format!("{id:?} was acknowledged and is in no log")));
+        }
         self.history.acknowledge(id);
+        (self.told)(id);
         Ok(())
     }
 
     fn refused(&mut self, id: RequestId, refusal: &Refusal) -> Result<(), Stop> {
-        let is_expected = self.expect_refused == Some(id);
-        if is_expected {
-            self.expect_refused = None;
-        }
+        let (verdict, first) = self.verdict;
+        let may_be = id >= first && verdict != Verdict::Taken;
+        self.refused |= may_be;
         // Whatever a broker that failed had begun may be found later, or not.
         if matches!(refusal, Refusal::Latched(_)) || self.power_is_off() {
             return Ok(());
         }
         self.history.forget(id);
         self.owners = owners(&self.history);
-        if is_expected || self.mood == Mood::Failing {
+        if may_be || self.mood == Mood::Failing {
             Ok(())
         } else {
             Err(Stop::Wrong(format!("refused: {refusal}")))

@@ -152,3 +152,23 @@ fn live(disk: Arc<dyn Disk>, script: &Script) -> (History, Option<Stop>) {
     let stop = run.go().and_then(|()| run.close()).err();
     (run.history.clone(), stop)
 }
+
+/// On a disk that is full after so many bytes more than a new directory takes, a script goes its way: what may be refused
+/// (`?`) is, the rest is taken. Then the power is cut.
+///
+/// # Errors
+/// What is wrong.
+pub fn hold_full(text: &str, base: &MemDisk, more_bytes: u64) -> Result<(), String> {
+    let script = Script::parse(text);
+    let mem = base.image();
+    let disk = FaultDisk::over_mem(&mem, Plan::capacity(u64::MAX));
+    let used = u64::MAX - disk.free_bytes().map_err(|error| error.to_string())?.unwrap_or(0);
+    disk.set_plan(Plan::capacity(used + more_bytes));
+    let opened = Run::open(Arc::new(disk), &script, History::default(), Mood::AfterFaults);
+    let mut run = opened.map_err(|(_, stop)| format!("{stop:?}"))?;
+    run.go().map_err(|stop| format!("{stop:?}"))?;
+    for image in mem.survivors(IMAGES, seed(more_bytes)) {
+        open(&image, &script, &run.history)?;
+    }
+    Ok(())
+}

@@ -83,8 +83,8 @@ pub struct BatchFact {
 pub struct OffsetsChange {
     /// Each key's new value; `None`: it has none any more.
     pub values: Vec<(Key, Option<Value>)>,
-    /// The data batches of the commit set: partition and one behind the last offset.
-    pub outputs: Vec<(PartitionId, i64)>,
+    /// The partitions of the commit set's data batches, which are those of the same request.
+    pub outputs: Vec<PartitionId>,
 }
 
 /// What the offsets log keeps a value for.
@@ -128,7 +128,26 @@ impl History {
         self.offsets.retain(|fact| fact.request != request);
         for events in self.partitions.values_mut() {
             events.batches.retain(|fact| fact.request != request);
+            events.close_ranks();
         }
+    }
+
+    /// One behind the last offset of what a request appends to a partition.
+    pub fn end_of(&self, request: RequestId, partition: &PartitionId) -> Option<i64> {
+        let batches = &self.partitions.get(partition)?.batches;
+        batches.iter().rev().find(|fact| fact.request == request).map(|fact| fact.what.next)
+    }
+
+    /// The same, as somebody knows it who was told of these requests only.
+    pub fn as_told(&self, told: &BTreeSet<RequestId>) -> History {
+        let mut history = self.clone();
+        history.topics.iter_mut().for_each(|fact| fact.is_known = told.contains(&fact.request));
+        history.offsets.iter_mut().for_each(|fact| fact.is_known = told.contains(&fact.request));
+        for events in history.partitions.values_mut() {
+            events.batches.iter_mut().for_each(|fact| fact.is_known = told.contains(&fact.request));
+            (events.seen_start, events.seen_end) = (0, 0);
+        }
+        history
     }
 
     /// The topics after the first `count` changes.
@@ -176,11 +195,6 @@ impl History {
         topics.iter().find(|(_, (live, _))| live == name).map(|(id, (_, partitions))| (*id, *partitions))
     }
 
-    /// Where the next batch of a partition goes.
-    pub fn end(&self, partition: &PartitionId) -> i64 {
-        self.partitions.get(partition).map_or(0, Events::end)
-    }
-
     /// Takes note of what anybody can read now.
     pub fn see(&mut self, state: &State) {
         for (partition, events) in &mut self.partitions {
@@ -226,6 +240,24 @@ impl History {
 }
 
 impl Events {
+    /// Whether a request appends here.
+    pub fn has(&self, request: RequestId) -> bool {
+        self.batches.iter().any(|fact| fact.request == request)
+    }
+
+    /// The batches behind one that was refused have its place: it was taken back before they were written.
+    fn close_ranks(&mut self) {
+        let mut base = self.batches.first().map_or(0, |first| first.what.base);
+        if self.batches.first().is_some_and(|first| !first.is_known) {
+            base = 0;
+        }
+        for fact in &mut self.batches {
+            let count = fact.what.next - fact.what.base;
+            (fact.what.base, fact.what.next) = (base, base + count);
+            base += count;
+        }
+    }
+
     /// Where the next batch goes.
     pub fn end(&self) -> i64 {
         self.batches.last().map_or(0, |fact| fact.what.next)

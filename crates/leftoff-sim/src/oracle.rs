@@ -48,7 +48,7 @@ pub struct Found {
 /// # Errors
 /// What is wrong.
 pub fn check(history: &History, state: &State, expect: Expect) -> Result<Found, String> {
-    let topics = topics_prefix(history, &topics_of(state.topics()), expect)?;
+    let (_, topics) = topics_prefix(history, &topics_of(state.topics()), expect)?;
     let live = history.topics_after(topics);
     for (topic_id, (name, partitions)) in &live {
         for partition in 0..*partitions {
@@ -95,15 +95,19 @@ pub fn check_recovered(history: &History, recovered: &Recovered) -> Result<(), S
     }
 }
 
-/// How many changes of topics lead to these topics.
+/// How many changes of topics lead to these topics: the fewest, and the most (a topic may have been made and deleted
+/// between them).
 ///
 /// # Errors
 /// If no number does that is not below what was acknowledged.
-pub fn topics_prefix(history: &History, found: &Topics, expect: Expect) -> Result<usize, String> {
+pub fn topics_prefix(history: &History, found: &Topics, expect: Expect) -> Result<(usize, usize), String> {
     let from = if expect.has_old_marks { 0 } else { least(&history.topics) };
-    (from..=history.topics.len()).find(|count| history.topics_after(*count) == *found).ok_or_else(|| {
+    let fits: Vec<usize> =
+        (from..=history.topics.len()).filter(|count| history.topics_after(*count) == *found).collect();
+    let fewest = *fits.first().ok_or_else(|| {
         format!("topics {found:?} are what no end of {:?} leads to, from change {from} on", history.topics)
-    })
+    })?;
+    Ok((fewest, fits.last().copied().unwrap_or(fewest)))
 }
 
 /// How many changes of the offsets log lead to these groups, sources aside.
@@ -208,17 +212,18 @@ fn check_sets(
     count: usize,
 ) -> Result<(), String> {
     for (number, fact) in history.offsets.iter().enumerate() {
-        for (partition, next) in &fact.what.outputs {
+        for partition in &fact.what.outputs {
             if deleted.contains(&partition.topic_id) {
                 continue;
             }
             let end = state.log(partition).map_or(0, |log| log.high_watermark().get());
-            let (is_there, should_be) = (end >= *next, number < count);
+            let next = history.end_of(fact.request, partition);
+            let (is_there, should_be) = (next.is_some_and(|next| end >= next), number < count);
             if is_there != should_be {
                 let (verb, offsets) = if is_there { ("is", "are not") } else { ("is not", "are") };
                 let what = &fact.what.values;
                 return Err(format!(
-                    "half a commit set: {partition} up to {next} {verb} there, its offsets {what:?} {offsets}"
+                    "half a commit set: {partition} up to {next:?} {verb} there, its offsets {what:?} {offsets}"
                 ));
             }
         }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! What stands behind a command says what is synced before the next one: `;` all of it, `|` one round, `&` nothing, so
-//! that the next command meets a sync that is still under way. A command that begins with `!` must be refused.
+//! that the next command meets a sync that is still under way. A command that begins with `!` must be refused, one that
+//! begins with `?` may be.
 
 use std::fmt;
 
@@ -27,10 +28,21 @@ pub struct Script {
 pub struct Step {
     /// What is done.
     pub command: Command,
-    /// The broker must refuse it.
-    pub is_refused: bool,
+    /// Whether the broker takes it.
+    pub verdict: Verdict,
     /// What is synced then.
     pub then: Then,
+}
+
+/// Whether a command is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It must be.
+    Taken,
+    /// `!` It must be refused.
+    Refused,
+    /// `?` Either.
+    Either,
 }
 
 /// What is synced after a command.
@@ -86,13 +98,8 @@ pub enum Command {
     },
     /// `delete-topic t`
     DeleteTopic(String),
-    /// `append t/0 3`: a batch of three records; `append t/0 1,2`: two batches in one request
-    Append {
-        /// Where.
-        at: Place,
-        /// Records in each batch.
-        batches: Vec<u32>,
-    },
+    /// `append t/0 3`: a batch of three records; `append t/0 1,2 t/1 1`: two batches and one, in one request
+    Append(Vec<(Place, Vec<u32>)>),
     /// `append-everywhere`: an event to each partition
     AppendEverywhere,
     /// `trim t/0 2`: delete below offset 2
@@ -171,8 +178,12 @@ impl Script {
                 _ => (part, Then::SyncAll),
             };
             let mut words: Vec<&str> = words.split_whitespace().collect();
-            let is_refused = words.first() == Some(&"!");
-            if is_refused {
+            let verdict = match words.first() {
+                Some(&"!") => Verdict::Refused,
+                Some(&"?") => Verdict::Either,
+                _ => Verdict::Taken,
+            };
+            if verdict != Verdict::Taken {
                 words.remove(0);
             }
             match words.as_slice() {
@@ -180,7 +191,7 @@ impl Script {
                 ["config", settings @ ..] => configure(&mut script.config, settings),
                 words => {
                     let command = command(words).unwrap_or_else(|| panic!("cannot understand {part:?}"));
-                    script.steps.push(Step { command, is_refused, then });
+                    script.steps.push(Step { command, verdict, then });
                 }
             }
         }
@@ -193,6 +204,8 @@ fn configure(config: &mut BrokerConfig, settings: &[&str]) {
         match setting.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?))) {
             Some(("offsets.segment", bytes)) => config.offsets_segment_bytes = bytes,
             Some(("offsets.retention", bytes)) => config.offsets_retention_bytes = bytes,
+            Some(("snapshot.every", records)) => config.snapshot_every_records = records,
+            Some(("snapshot.at-stop", records)) => config.snapshot_at_stop_records = records,
             _ => panic!("cannot understand config {setting:?}"),
         }
     }
@@ -213,10 +226,9 @@ fn command(words: &[&str]) -> Option<Command> {
             Command::Grow { name: text(name), partitions: partitions.parse().ok()? }
         }
         ["delete-topic", name] => Command::DeleteTopic(text(name)),
-        ["append", at, batches] => Command::Append {
-            at: place(at)?,
-            batches: batches.split(',').map(|count| count.parse().ok()).collect::<Option<_>>()?,
-        },
+        ["append", to @ ..] => Command::Append(pairs(to, |batches| {
+            batches.split(',').map(|count| count.parse().ok()).collect()
+        })?),
         ["append-everywhere"] => Command::AppendEverywhere,
         ["trim", at, before] => Command::Trim { at: place(at)?, before: target(before)? },
         ["commit", group, at, next] => {
@@ -254,11 +266,15 @@ fn target(word: &str) -> Option<Target> {
 }
 
 fn outputs(words: &[&str]) -> Option<Outputs> {
+    pairs(words, |count| count.parse().ok())
+}
+
+fn pairs<T>(words: &[&str], second: impl Fn(&str) -> Option<T>) -> Option<Vec<(Place, T)>> {
     let pairs = words.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
+    if words.is_empty() || !pairs.remainder().is_empty() {
         return None;
     }
-    pairs.map(|pair| Some((place(pair[0])?, pair[1].parse().ok()?))).collect()
+    pairs.map(|pair| Some((place(pair[0])?, second(pair[1])?))).collect()
 }
 
 impl fmt::Display for Place {

@@ -5,7 +5,10 @@ pub const FROM_NOTHING: &[(&str, &str)] = &[("make", "topic t 1; append t/0 1")]
 
 /// Name and script, on a new directory.
 pub const SCRIPTS: &[(&str, &str)] = &[
-    ("append", "topic t 2; append t/0 1; append t/0 2 & append t/1 1,2 & append t/0 1; ask; append t/1 3"),
+    (
+        "append",
+        "topic t 2; append t/0 1; append t/0 2 & append t/1 1,2 & append t/0 1; ask; append t/1 3 t/0 1,1",
+    ),
     (
         "roll",
         "topic t 1 segment.bytes=300; append t/0 2; append t/0 3; append t/0 1 & append t/0 2 & append t/0 3; rest; append t/0 4; append t/0 1",
@@ -90,6 +93,18 @@ pub const SCRIPTS: &[(&str, &str)] = &[
     (
         "made-while-marks-are-synced",
         "topic t 1; append t/0 1; append t/0 1; rest & topic u 1; append u/0 1; rest & append t/0 1 & topic v 1 & append t/0 1; rest; append v/0 1",
+    ),
+    (
+        "set-into-a-topic-that-goes",
+        "topic t 1; topic out 1; append t/0 3; append t/0 1 & set g t/0 +1 -> out/0 1 & delete-topic out; set g t/0 +1 -> t/0 1; restart",
+    ),
+    (
+        "asked-before-the-sync",
+        "topic t 1 & ask & append t/0 3; commit g t/0 1 & ask & commit g t/0 2 & ask; delete-topic t & ask",
+    ),
+    (
+        "snapshot",
+        "config snapshot.every=5 snapshot.at-stop=4 offsets.segment=900 offsets.retention=1500; topic t 1; append t/0 40; commit g t/0 +1; commit g t/0 +1; commit g t/0 +1; commit g t/0 +1; commit g t/0 +1 & commit g t/0 +1; commit g t/0 +1; restart; commit g t/0 +1; commit g t/0 +1; retention; commit g t/0 +1 & commit g t/0 +1 & kill; commit g t/0 +1; delete-topic t; topic t 1; append t/0 2; commit g t/0 +1",
     ),
     (
         "epochs",

@@ -5,7 +5,8 @@ use leftoff_sim::crash::{Budget, Only, explore, new_directory};
 use leftoff_sim::script::Script;
 use leftoff_sim::scripts::{FROM_NOTHING, SCRIPTS};
 
-const BUDGET: Budget = Budget { images: 24, second_every: 7, recovery_every: 23, recovery_images: 4 };
+const BUDGET: Budget =
+    Budget { point_every: 1, images: 24, second_every: 7, recovery_every: 23, recovery_images: 4 };
 
 fn check(names: impl Fn(usize) -> bool) {
     let only = Only::from_env();
