@@ -368,7 +368,12 @@ fn named_below_the_mark(
         if let ReadBatch::Batch { bytes, .. } = step?
             && let Some(entries) = manifest_of(&bytes)
         {
-            named.extend(entries.iter().map(|entry| (entry.partition, entry.base)));
+            // Of all that was ever named only what may be in a tail is kept in memory.
+            let in_a_tail = |entry: &&ManifestEntry| {
+                let tail = tails.get(&entry.partition);
+                tail.and_then(|tail| tail.first()).is_some_and(|first| entry.base >= first.base)
+            };
+            named.extend(entries.iter().filter(in_a_tail).map(|entry| (entry.partition, entry.base)));
         }
     }
     Ok(named)
