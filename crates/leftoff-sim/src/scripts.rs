@@ -110,4 +110,9 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "epochs",
         "topic t 1; append t/0 1 & append t/0 1 & append t/0 1; kill; append t/0 2; rest; append t/0 1; restart; append t/0 1",
     ),
+    // A refused append is cut back; the process ends before the cut is synced.
+    (
+        "refused-and-ended",
+        "topic t 2; topic out 2; append t/0 5; ? append t/1 1& ? append t/0 1 out/0 1,1 t/1 1&",
+    ),
 ];

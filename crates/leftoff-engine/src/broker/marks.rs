@@ -29,6 +29,8 @@ const ROUND_BEGUN_AT: u64 = 16;
 /// Where the round whose entries are all written stands in the header, and behind it the sum of the newest slots'
 /// checksums.
 const ROUND_ENDED_AT: u64 = 24;
+/// Where the header says whether the writer stopped cleanly: nothing in the page cache was still to be synced.
+const CLEAN_AT: u64 = 40;
 
 /// Why the marks file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +64,8 @@ pub struct Marks {
     sum: u64,
     /// Whether the header fits the entries.
     whole: bool,
+    /// Whether the writer before us stopped cleanly.
+    was_clean: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -96,6 +100,7 @@ impl Marks {
             newest: Vec::new(),
             sum: 0,
             whole: true,
+            was_clean: true,
         })
     }
 
@@ -123,6 +128,9 @@ impl Marks {
             }
         }
         free.extend(read.unreadable);
+        let mut clean = [0];
+        file.read_at(&mut clean, CLEAN_AT)?;
+        file.write_all_at(&[0], CLEAN_AT)?;
         // The newest slot may be in the page cache only, and after a failed sync the cache calls it clean. Written
         // again in place and synced, it is on disk, and the other slot was not touched meanwhile.
         for (partition, entry) in &entries {
@@ -141,7 +149,22 @@ impl Marks {
             newest: read.newest,
             sum: read.sum,
             whole: read.whole,
+            was_clean: clean == [1],
         })
+    }
+
+    /// False after a stop that may have left writes, or cuts, in the page cache only.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// A clean stop: syncs, then says so in the header. That byte needs no sync: a power cut takes the page cache with it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn close(&mut self) -> std::io::Result<()> {
+        self.sync_now()?;
+        self.file.write_all_at(&[1], CLEAN_AT)
     }
 
     /// False when a crash left the ends of more than one moment: then a round must be written, even an empty one, before
@@ -265,7 +288,7 @@ impl Marks {
         }
     }
 
-    /// Syncs now, blocking: at a start and at a clean stop.
+    /// Syncs now, blocking: at a start.
     ///
     /// # Errors
     /// When the disk fails.

@@ -223,7 +223,7 @@ impl Broker {
         }
         self.renew_snapshot(self.config.snapshot_at_stop_records)?;
         let path = Path::new(MARKS_FILE);
-        self.marks.sync_now().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
+        self.marks.close().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
     }
 
     fn decide(&mut self, now: Timestamp, request: Request) -> Result<Answer, Refusal> {

@@ -138,6 +138,9 @@ impl Broker {
         let mut logs = BTreeMap::from([(METADATA_LOG, metadata_log)]);
         open_logs(&disk, &metadata, &ends, &config, &mut logs)?;
         settle_tails(&metadata, &mut logs, &mut recovered)?;
+        if !marks.was_clean() {
+            sync_ends(&disk, &logs)?;
+        }
         for log in logs.values() {
             if let Some(damage) = log.mark_damage() {
                 recovered.damaged.push(format!("{}: {damage}", log.dir().display()));
@@ -377,6 +380,17 @@ fn named_below_the_mark(
         }
     }
     Ok(named)
+}
+
+/// A process that was killed may have cut a log back after a failed write, and not have synced that: the page cache shows the
+/// cut, the disk does not have it, and a power cut would bring back what was taken away. So everything that a reader is
+/// about to see is synced first. A log with a tail was synced when that was settled.
+fn sync_ends(disk: &Arc<dyn Disk>, logs: &BTreeMap<PartitionId, Log>) -> Result<(), OpenError> {
+    let mut files = Vec::new();
+    for log in logs.values() {
+        files.extend(log.end_file()?);
+    }
+    disk.sync(&files, &[]).map_err(io(Path::new("")))
 }
 
 /// Cuts the offsets log at the first manifest that names a missing batch, and data logs at the first reserved batch that

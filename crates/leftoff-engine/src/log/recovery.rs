@@ -127,6 +127,19 @@ impl Log {
         Ok(self.settled(&kept))
     }
 
+    /// The file in which the log ends, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn end_file(&self) -> Result<Option<Arc<dyn DiskFile>>, LogError> {
+        let path = segment::path(&self.dir, self.high.segment_base, segment::LOG);
+        match self.disk.open(&path, OpenHow::Write) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LogError::io("open", &path)(error)),
+        }
+    }
+
     /// Looks at the lengths of the marked segment and of those behind it.
     pub(super) fn measure_tail(&mut self, later: Vec<Offset>) -> Result<(), LogError> {
         let Mark { segment_base, position_bytes, .. } = self.high;
