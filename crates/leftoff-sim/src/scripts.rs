@@ -115,4 +115,8 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "refused-and-ended",
         "topic t 2; topic out 2; append t/0 5; ? append t/1 1& ? append t/0 1 out/0 1,1 t/1 1&",
     ),
+    (
+        "refused-behind-a-roll-and-ended",
+        "topic t 2 segment.bytes=400; topic out 2; append t/0 5; append t/0 1; ? commit g t/0 +1& ? append t/0 1 out/0 1,1 t/1 1&",
+    ),
 ];

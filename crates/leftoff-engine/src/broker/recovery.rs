@@ -386,11 +386,13 @@ fn named_below_the_mark(
 /// cut, the disk does not have it, and a power cut would bring back what was taken away. So everything that a reader is
 /// about to see is synced first. A log with a tail was synced when that was settled.
 fn sync_ends(disk: &Arc<dyn Disk>, logs: &BTreeMap<PartitionId, Log>) -> Result<(), OpenError> {
-    let mut files = Vec::new();
+    let (mut files, mut dirs) = (Vec::new(), Vec::new());
     for log in logs.values() {
         files.extend(log.end_file()?);
+        // A segment that was made for the refused append has gone from the folder in the same way.
+        dirs.push(log.dir().to_owned());
     }
-    disk.sync(&files, &[]).map_err(io(Path::new("")))
+    disk.sync(&files, &dirs).map_err(io(Path::new("")))
 }
 
 /// Cuts the offsets log at the first manifest that names a missing batch, and data logs at the first reserved batch that
