@@ -1,4 +1,5 @@
 //! Every call of the disk fails, once or from then on.
+#![allow(clippy::unwrap_used)]
 
 use leftoff_engine::disk::mem::MemDisk;
 use leftoff_sim::crash::new_directory;
