@@ -1,4 +1,5 @@
 //! The power is cut after every disk operation of every script.
+#![allow(clippy::unwrap_used)]
 
 use leftoff_engine::disk::mem::MemDisk;
 use leftoff_sim::crash::{Budget, Only, explore, new_directory};

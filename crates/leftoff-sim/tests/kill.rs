@@ -2,6 +2,7 @@
 //!
 //! The child tells of each request that was acknowledged; the parent kills it after some of them, opens the directory and
 //! holds it to what it was told. What the script would have done is known from a run in memory: same script, same trace.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
