@@ -161,6 +161,13 @@ pub struct Decision {
     pub count: u64,
 }
 
+impl Decision {
+    /// The offsets that are passed over, from the first up to the second, which is not; `None` if none are.
+    pub fn skips(&self) -> Option<(Offset, Offset)> {
+        self.from.filter(|from| *from < self.to).map(|from| (from, self.to))
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {

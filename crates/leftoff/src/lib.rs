@@ -7,12 +7,17 @@
 //! | [`embed`] | open a directory, append, read, consume with a closure |
 //! | [`store`] | what that is made of: one writer of a directory, and everything that can be asked of it |
 //! | [`source`] | the consumer runtime's source over a directory |
+//! | [`topic_sink`] | the consumer runtime's sink into the same directory: records and offset in one step |
+//! | [`partitioner`] | which partition an event goes to, as Kafka's producers decide |
 //!
 //! Two meanings never share a type: [`Offset`] is a record's place, [`Committed`] the *next offset to read*.
 
 pub mod embed;
+mod hold;
+pub mod partitioner;
 pub mod source;
 pub mod store;
+pub mod topic_sink;
 
 pub use embed::{Error, Leftoff, Record};
 pub use leftoff_consumer as consumer;

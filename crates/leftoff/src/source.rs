@@ -9,13 +9,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leftoff_consumer::source::{GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent};
-use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Reply, Request};
-use leftoff_engine::coordinator::{
-    Commit, CommitError, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why,
-};
+use leftoff_engine::broker::{PartitionId, Refusal, Reply, Request};
+use leftoff_engine::coordinator::{PartitionKey, Who, Why};
 use leftoff_engine::log::LogError;
 use leftoff_wire::Offset;
 
+use crate::hold::{Hold, HoldError, OneOffset};
 use crate::store::{Chunk, HandlerLock, LockError, ReadError, Store, StoreError, random_id};
 
 /// One read asks for about so much.
@@ -27,16 +26,12 @@ pub const OWNERSHIP: u64 = 1;
 #[derive(Debug)]
 pub struct StoreSource {
     store: Store,
-    group: String,
-    who: Who,
-    held: Ownership,
+    hold: Hold,
     ready: VecDeque<SourceEvent>,
     partitions: BTreeMap<SourceId, Reading>,
     stop: Arc<AtomicBool>,
     /// The partition that is looked at first in the next poll: each gets its turn.
     turn: usize,
-    /// Kept with each offset that comes without words of its own.
-    metadata: String,
     /// Nobody else works for the group for as long as this is held, also while the directory is given away.
     _lock: HandlerLock,
 }
@@ -107,23 +102,19 @@ impl StoreSource {
         for (id, reading) in &partitions {
             ready.push_back(assigned(store, group, *id, &reading.topic));
         }
-        Ok(StoreSource {
-            store: store.clone(),
-            group: group.to_owned(),
-            who,
-            held,
-            ready,
-            partitions,
-            stop,
-            turn: 0,
-            metadata: String::new(),
-            _lock: lock,
-        })
+        let names = partitions.iter().map(|(id, reading)| (*id, reading.topic.clone())).collect();
+        let hold = Hold::new(store, group, held, who, names);
+        Ok(StoreSource { store: store.clone(), hold, ready, partitions, stop, turn: 0, _lock: lock })
     }
 
     /// Words to be kept with each offset from now on, such as where the effects go. At most 4,096 bytes.
     pub fn set_metadata(&mut self, metadata: impl Into<String>) {
-        self.metadata = metadata.into();
+        self.hold.set_words(metadata.into());
+    }
+
+    /// What a sink in the same directory needs to save the group's offset together with its records.
+    pub(crate) fn hold(&self) -> Hold {
+        self.hold.clone()
     }
 
     /// Gives the group back: a clean stop.
@@ -131,7 +122,7 @@ impl StoreSource {
     /// # Errors
     /// [`StoreError`] when storage failed; the next join ends this membership anyway.
     pub fn leave(self) -> Result<(), StoreError> {
-        self.store.request(Request::Leave { group: self.group, ownership: self.held })?;
+        self.store.request(Request::Leave { group: self.hold.group, ownership: self.hold.ownership })?;
         Ok(())
     }
 
@@ -224,9 +215,12 @@ impl Source for StoreSource {
     }
 
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
-        // A decision is another kind of record than a plain move, with its reason; each kind is one commit.
+        // What a topic sink has saved together with its records is done. A decision is another kind of record than a plain
+        // move, with its reason; each kind is one commit.
         let (decided, plain): (Vec<&Save>, Vec<&Save>) =
             saves.iter().partition(|save| save.decision.is_some());
+        let plain: Vec<&Save> =
+            plain.into_iter().filter(|save| !self.hold.is_saved(save.id, save.committed)).collect();
         if !plain.is_empty() {
             self.commit(&plain, Why::Commit, None)?;
         }
@@ -240,37 +234,19 @@ impl Source for StoreSource {
 
 impl StoreSource {
     fn commit(&mut self, saves: &[&Save], why: Why, note: Option<String>) -> Result<(), SourceError> {
-        let mut offsets = Vec::with_capacity(saves.len());
-        for save in saves {
-            let reading = self.partitions.get(&save.id).ok_or(SourceError::Ended(save.id))?;
-            let (topic, partition) = (reading.topic.clone(), save.id.partition);
-            offsets.push(OffsetToCommit {
-                key: PartitionKey { topic, topic_id: save.id.topic_id, partition },
-                committed: save.committed,
-                leader_epoch: Some(save.leader_epoch).filter(|epoch| *epoch >= 0),
-                metadata: if save.metadata.is_empty() { &self.metadata } else { &save.metadata }.clone(),
-            });
-        }
-        let commit = Commit {
-            group: self.group.clone(),
-            fence: Some(self.held.clone()),
-            offsets,
-            who: self.who.clone(),
-            why,
-            note,
-            strict: true,
-        };
-        let set = CommitSet { appends: Vec::new(), position: Position::Group(commit) };
-        match self.store.request(Request::CommitSet(set)) {
-            Ok(_) => Ok(()),
-            Err(StoreError::Refused(Refusal::Commit(CommitError::Group(GroupError::FencedGeneration {
-                ..
-            })))) => Err(SourceError::Ended(saves[0].id)),
-            Err(StoreError::Refused(refusal @ (Refusal::Commit(_) | Refusal::Group(_)))) => {
-                Err(SourceError::Refused(refusal.to_string()))
-            }
-            Err(error) => Err(SourceError::Storage(error.to_string())),
-        }
+        let offsets = saves.iter().map(|save| OneOffset {
+            id: save.id,
+            committed: save.committed,
+            leader_epoch: save.leader_epoch,
+            words: &save.metadata,
+        });
+        let offsets: Vec<OneOffset<'_>> = offsets.collect();
+        self.hold.save(&offsets, Vec::new(), why, note).map_err(|error| match error {
+            HoldError::Ended => SourceError::Ended(saves[0].id),
+            HoldError::NotHeld(id) => SourceError::Ended(id),
+            HoldError::Refused(refusal) => SourceError::Refused(refusal.to_string()),
+            HoldError::Storage(error) => SourceError::Storage(error.to_string()),
+        })
     }
 }
 

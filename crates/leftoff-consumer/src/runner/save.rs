@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{RunError, Runner, SavePolicy, StopReason};
 use crate::sink::{Move, Outcome, Output, Written};
-use crate::source::{PartitionId, Save, SourceError};
+use crate::source::{Decision, PartitionId, Save, SourceError};
 
 /// The most bytes of records that wait for a save; more makes one, whatever the policy says.
 const MAX_UNSAVED_BYTES: usize = 8 << 20;
@@ -100,7 +100,9 @@ impl Runner<'_> {
     fn moves(&self) -> impl Iterator<Item = Move> {
         self.partitions.iter().filter_map(|(id, held)| {
             let next = self.ledger.committed(id).expect("a held partition is in the ledger");
-            (held.saved != Some(next)).then_some(Move { id, expected: held.saved, next })
+            let (expected, leader_epoch) = (held.saved, held.leader_epoch);
+            let skips = held.decision.as_ref().and_then(Decision::skips);
+            (expected != Some(next)).then_some(Move { id, expected, next, leader_epoch, skips })
         })
     }
 

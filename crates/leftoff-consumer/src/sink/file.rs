@@ -12,11 +12,14 @@ use std::path::{Path, PathBuf};
 use leftoff_wire::Committed;
 
 use super::line::{append_lines, check_records};
-use super::{BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written};
+use super::outcomes::{outcome_lines, skipped_lines};
+use super::{
+    BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
+    assert_moves_cover,
+};
 use crate::source::PartitionId;
 
 mod ops;
-mod outcomes;
 mod recover;
 mod slot;
 #[cfg(test)]
@@ -90,7 +93,7 @@ impl FileSink {
         let open = self.claimed.as_mut().expect("a write follows a claim");
         let mut lines = Vec::new();
         outputs.iter().for_each(|output| append_lines(&mut lines, output));
-        let outcome_lines = outcomes::lines(outputs);
+        let outcome_lines = (outcome_lines(outputs) + &skipped_lines(moves)).into_bytes();
         let state = open.state.after(moves, lines.len(), outcome_lines.len());
         let (ops, paths) = (self.ops.as_mut(), &self.paths);
         append_synced(ops, Part::Data, &open.data, paths, &lines, open.state.data_bytes)?;
@@ -170,20 +173,6 @@ impl Sink for FileSink {
 
     fn place(&self) -> String {
         format!("file:{}", self.paths.data.display())
-    }
-}
-
-/// What is asserted of a runner before its outputs are made to count: each lies between where its partition stands and where
-/// it is moved to.
-fn assert_moves_cover(outputs: &[Output], moves: &[Move]) {
-    let mut behind: BTreeMap<PartitionId, (Option<Committed>, Committed)> =
-        moves.iter().map(|m| (m.id, (m.expected, m.next))).collect();
-    assert_eq!(behind.len(), moves.len(), "a partition is moved once");
-    for Output { id, offset, .. } in outputs {
-        let (at, next) = behind.get_mut(id).expect("the partition of an output is moved");
-        assert!(at.is_none_or(|at| *offset >= at.next()), "{id}: offset {offset} is written again");
-        assert!(*offset < next.next(), "{id}: offset {offset} lies above the move to {next}");
-        *at = Some(Committed::after(*offset));
     }
 }
 

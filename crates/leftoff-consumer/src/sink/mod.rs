@@ -14,10 +14,12 @@ use crate::source::PartitionId;
 
 pub mod file;
 mod line;
+mod outcomes;
 pub mod stdout;
 
 pub use file::FileSink;
 pub use line::ID_KEY;
+pub use outcomes::{outcome_lines, skipped_lines};
 pub use stdout::StdoutSink;
 
 /// A partition to claim.
@@ -72,6 +74,27 @@ pub struct Move {
     pub expected: Option<Committed>,
     /// Where it stands afterwards. Behind all outputs of this partition in the same write.
     pub next: Committed,
+    /// Leader epoch of the last event handled (KIP-320); -1 if unknown.
+    pub leader_epoch: i32,
+    /// The offsets that this move passes over by decision, from the first up to the second, which is not passed.
+    pub skips: Option<(Offset, Offset)>,
+}
+
+/// What is asserted of a runner before its outputs are made to count: each lies between where its partition stands and where
+/// it is moved to.
+///
+/// # Panics
+/// If not.
+pub fn assert_moves_cover(outputs: &[Output], moves: &[Move]) {
+    let mut behind: BTreeMap<PartitionId, (Option<Committed>, Committed)> =
+        moves.iter().map(|m| (m.id, (m.expected, m.next))).collect();
+    assert_eq!(behind.len(), moves.len(), "a partition is moved once");
+    for Output { id, offset, .. } in outputs {
+        let (at, next) = behind.get_mut(id).expect("the partition of an output is moved");
+        assert!(at.is_none_or(|at| *offset >= at.next()), "{id}: offset {offset} is written again");
+        assert!(*offset < next.next(), "{id}: offset {offset} lies above the move to {next}");
+        *at = Some(Committed::after(*offset));
+    }
 }
 
 /// What became of a write.

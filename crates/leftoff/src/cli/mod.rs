@@ -14,7 +14,6 @@ pub mod nearest;
 pub mod notes;
 pub mod offset_lines;
 pub mod offset_spec;
-pub mod partitioner;
 pub mod place;
 pub mod progress;
 pub mod session;

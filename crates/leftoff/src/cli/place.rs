@@ -5,16 +5,19 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::args::value::topic_name;
 use super::bad_value::{BadValue, shorten};
 
 /// What the help of every flag that takes a place says.
-pub const PLACE_FORMS: &str = "file:PATH or stdout";
+pub const PLACE_FORMS: &str = "file:PATH, topic:NAME or stdout";
 
 /// Where effects are written. Its `Display` is safe to show and to keep: passwords never appear in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A file of one effect per line, which keeps its own offset beside it.
     File(PathBuf),
+    /// A topic of the same directory.
+    Topic(String),
     /// The command's own stdout: seen by whoever reads it, kept by nobody.
     Stdout,
 }
@@ -38,12 +41,11 @@ impl FromStr for Place {
                 "write the path behind it, for example file:alerts.ndjson",
             )),
             "file" => Ok(Place::File(PathBuf::from(rest))),
-            "sqlite" | "postgres" | "postgresql" | "topic" | "http" | "https" | "cmd" => {
-                Err(BadValue::refuse(
-                    format!("places of the kind '{scheme}:' are not in this version"),
-                    format!("write {PLACE_FORMS}, for example file:alerts.ndjson"),
-                ))
-            }
+            "topic" => topic_name(rest).map(Place::Topic),
+            "sqlite" | "postgres" | "postgresql" | "http" | "https" | "cmd" => Err(BadValue::refuse(
+                format!("places of the kind '{scheme}:' are not in this version"),
+                format!("write {PLACE_FORMS}, for example file:alerts.ndjson"),
+            )),
             _ => Err(BadValue::refuse(
                 format!("'{}' is not a place", shorten(&hide_password(text))),
                 format!("write {PLACE_FORMS}, for example file:alerts.ndjson"),
@@ -56,6 +58,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::File(path) => write!(f, "file:{}", path.display()),
+            Place::Topic(name) => write!(f, "topic:{name}"),
             Place::Stdout => f.write_str("stdout"),
         }
     }

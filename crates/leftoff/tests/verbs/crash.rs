@@ -4,7 +4,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use leftoff::engine::broker::{PartitionId, View};
+use leftoff::engine::disk::Disk;
+use leftoff::engine::disk::os::OsDisk;
+use leftoff::engine::log::ReadBatch;
+use leftoff_wire::record_batch::{Batch, Limits};
 use tempfile::TempDir;
 
 use crate::process::{Background, kill, pid_in, stdout, until};
@@ -14,22 +20,32 @@ const KILLS: usize = 20;
 
 #[test]
 fn earthquakes_on_one_partition() {
-    Crashes::new(1, 3, earthquakes(), "event").survive();
+    Crashes::new(1, 3, earthquakes(), "event", Out::File).survive();
 }
 
 #[test]
 fn earthquakes_on_four_partitions() {
-    Crashes::new(4, 5, earthquakes(), "event").survive();
+    Crashes::new(4, 5, earthquakes(), "event", Out::File).survive();
 }
 
 #[test]
 fn twenty_thousand_flights_on_one_partition() {
-    Crashes::new(1, 7, flights(), "every=40").survive();
+    Crashes::new(1, 7, flights(), "every=40", Out::File).survive();
 }
 
 #[test]
 fn twenty_thousand_flights_on_four_partitions() {
-    Crashes::new(4, 11, flights(), "every=5ms").survive();
+    Crashes::new(4, 11, flights(), "every=5ms", Out::File).survive();
+}
+
+#[test]
+fn earthquakes_into_a_topic() {
+    Crashes::new(4, 13, earthquakes(), "event", Out::Topic { partitions: 3 }).survive();
+}
+
+#[test]
+fn flights_into_a_topic() {
+    Crashes::new(1, 17, flights(), "every=40", Out::Topic { partitions: 1 }).survive();
 }
 
 /// Real ones, whose ids are their keys.
@@ -60,6 +76,7 @@ struct Crashes {
     /// How many of them are in the producer's file.
     fed: usize,
     save: &'static str,
+    out: Out,
     seed: u64,
     runner: Option<Background>,
     /// How often it was started.
@@ -69,12 +86,13 @@ struct Crashes {
 }
 
 impl Crashes {
-    fn new(partitions: u32, seed: u64, lines: Vec<String>, save: &'static str) -> Crashes {
+    fn new(partitions: u32, seed: u64, lines: Vec<String>, save: &'static str, out: Out) -> Crashes {
         let dir = TempDir::new().unwrap();
         let handler = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handlers/copy.sh");
         std::fs::copy(handler, dir.path().join("copy.sh")).unwrap();
         check_in(&dir, &format!("$ topics create t -q -p {partitions} -c segment.bytes=200000"));
-        Crashes { dir, lines, fed: 0, save, seed, runner: None, starts: 0, kills: [0; 3] }
+        out.make(&dir);
+        Crashes { dir, lines, fed: 0, save, out, seed, runner: None, starts: 0, kills: [0; 3] }
     }
 
     fn survive(mut self) {
@@ -148,8 +166,8 @@ impl Crashes {
         if self.runner.is_none() {
             self.starts += 1;
             let pid = self.pid_file();
-            let args =
-                format!("run -t t -g g --out file:out --save {} -- sh copy.sh {}", self.save, pid.display());
+            let (out, save, pid) = (self.out.place(), self.save, pid.display());
+            let args = format!("run -t t -g g --out {out} --save {save} -- sh copy.sh {pid}");
             self.runner = Some(Background::start(self.dir.path(), &args));
         }
         let runner = self.runner.as_mut().expect("it was started");
@@ -164,14 +182,14 @@ impl Crashes {
     /// A random number of outputs, at most all there are to come.
     fn wait_for_some_events(&mut self) {
         // Looked at once: the runner goes on meanwhile.
-        let outputs = count_lines(&self.path("out")).min(self.fed);
+        let outputs = self.out.count(self.dir.path()).min(self.fed);
         let left = self.fed - outputs;
         let wanted = outputs + usize::try_from(next(&mut self.seed)).unwrap() % (left + 1);
         let runner = self.runner.as_mut().expect("it works");
-        let out = self.dir.path().join("out");
+        let (out, dir) = (self.out, self.dir.path());
         until("progress of the runner", || {
             assert!(!runner.has_ended(), "the runner ended by itself");
-            (count_lines(&out) >= wanted).then_some(())
+            (out.count(dir) >= wanted).then_some(())
         });
     }
 
@@ -188,7 +206,10 @@ impl Crashes {
     fn judge(&self) {
         check_in(
             &self.dir,
-            "$ check -g g --out file:out --drained\n> nothing left\n> lost: [] | handled twice: []",
+            &format!(
+                "$ check -g g --out {} --drained\n> nothing left\n> lost: [] | handled twice: []",
+                self.out.place()
+            ),
         );
         let log = self.log();
         let mut keys: Vec<&str> = log.values().map(String::as_str).collect();
@@ -197,18 +218,15 @@ impl Crashes {
         expect.sort_unstable();
         assert_eq!(keys, expect, "each line is in the log once");
 
-        let text = std::fs::read_to_string(self.path("out")).unwrap();
+        let all = self.out.read(self.dir.path());
         let mut outputs: BTreeMap<(i32, i64), &str> = BTreeMap::new();
-        let mut last: BTreeMap<i32, i64> = BTreeMap::new();
-        for line in text.lines() {
-            let place: Vec<&str> = between(line, "\"leftoff_id\":\"").split('/').collect();
+        let mut last: BTreeMap<(usize, i32), i64> = BTreeMap::new();
+        for Written { into, id, key } in &all {
+            let place: Vec<&str> = id.split('/').collect();
             let (partition, offset) = (place[1].parse().unwrap(), place[2].parse().unwrap());
-            assert!(last.insert(partition, offset).is_none_or(|last| last < offset), "out of order: {line}");
-            assert_eq!(
-                outputs.insert((partition, offset), between(line, "\"key\":\"")),
-                None,
-                "twice: {line}"
-            );
+            let before = last.insert((*into, partition), offset);
+            assert!(before.is_none_or(|before| before < offset), "out of order: {id}");
+            assert_eq!(outputs.insert((partition, offset), key), None, "twice: {id}");
         }
         let log: Vec<_> = log.iter().map(|(place, key)| (*place, key.as_str())).collect();
         assert_eq!(outputs.into_iter().collect::<Vec<_>>(), log, "each event has its output");
@@ -245,6 +263,99 @@ impl Crashes {
 
 fn count_lines(path: &Path) -> usize {
     std::fs::read(path).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// The place that the runner writes to.
+#[derive(Clone, Copy)]
+enum Out {
+    File,
+    Topic { partitions: i32 },
+}
+
+/// An output: in which of the parts of the place that keep an order it is, and what it says of its event.
+struct Written {
+    into: usize,
+    id: String,
+    key: String,
+}
+
+impl Out {
+    fn place(self) -> &'static str {
+        match self {
+            Out::File => "file:out",
+            Out::Topic { .. } => "topic:out",
+        }
+    }
+
+    fn make(self, dir: &TempDir) {
+        if let Out::Topic { partitions } = self {
+            check_in(dir, &format!("$ topics create out -q -p {partitions} -c segment.bytes=20000"));
+        }
+    }
+
+    /// How many outputs there are, roughly.
+    fn count(self, dir: &Path) -> usize {
+        match self {
+            Out::File => count_lines(&dir.join("out")),
+            Out::Topic { .. } => topic_ends(dir),
+        }
+    }
+
+    fn read(self, dir: &Path) -> Vec<Written> {
+        match self {
+            Out::File => {
+                let text = std::fs::read_to_string(dir.join("out")).unwrap();
+                let line = |line: &str| Written {
+                    into: 0,
+                    id: between(line, "\"leftoff_id\":\"").to_owned(),
+                    key: between(line, "\"key\":\"").to_owned(),
+                };
+                text.lines().map(line).collect()
+            }
+            Out::Topic { .. } => self.records(dir),
+        }
+    }
+
+    /// The records of each partition, as another program would read them.
+    fn records(self, dir: &Path) -> Vec<Written> {
+        let view = view(dir);
+        let topic = view.state().topic("out").unwrap();
+        let log = |partition| {
+            let id = PartitionId { topic_id: topic.topic_id, partition };
+            let log = view.state().log(&id).unwrap();
+            (log.read_batches(log.log_start()), usize::try_from(partition).unwrap())
+        };
+        let logs = (0..topic.partitions).map(log);
+        logs.flat_map(|(steps, into)| {
+            let mut all = Vec::new();
+            for step in steps.map_while(Result::ok) {
+                let ReadBatch::Batch { bytes, .. } = step else { panic!("a hole") };
+                let (batch, _) = Batch::parse(&bytes).unwrap();
+                for record in batch.records(&Limits::default()).unwrap().iter() {
+                    let record = record.unwrap();
+                    let id =
+                        record.headers.iter().find(|(name, _)| *name == b"leftoff_id").unwrap().1.unwrap();
+                    let id = String::from_utf8(id.to_vec()).unwrap();
+                    let value = String::from_utf8(record.value.unwrap().to_vec()).unwrap();
+                    all.push(Written { into, id, key: between(&value, "\"key\":\"").to_owned() });
+                }
+            }
+            all
+        })
+        .collect()
+    }
+}
+
+fn view(dir: &Path) -> View {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.join("d")).unwrap());
+    until("a moment to look", || View::open(&disk).ok())
+}
+
+fn topic_ends(dir: &Path) -> usize {
+    let view = view(dir);
+    let topic = view.state().topic("out").unwrap();
+    let ids = (0..topic.partitions).map(|partition| PartitionId { topic_id: topic.topic_id, partition });
+    ids.map(|id| usize::try_from(view.state().log(&id).unwrap().high_watermark().get()).unwrap()).sum()
 }
 
 /// What stands in quotes behind `start`.

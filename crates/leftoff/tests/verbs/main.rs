@@ -12,6 +12,7 @@ mod produce;
 mod run;
 mod script;
 mod source;
+mod to_topic;
 mod topics;
 mod uses;
 mod wait;

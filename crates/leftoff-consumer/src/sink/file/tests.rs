@@ -41,7 +41,7 @@ fn nothing() -> Outcome {
 }
 
 fn moved(partition: i32, expected: Option<i64>, to: i64) -> Move {
-    Move { id: id(partition), expected: expected.map(next), next: next(to) }
+    Move { id: id(partition), expected: expected.map(next), next: next(to), leader_epoch: -1, skips: None }
 }
 
 /// A sink in `folder` that does everything but wait for the disk.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use leftoff_consumer::runner::{self, SavePolicy};
+use leftoff_consumer::sink::Promise;
 
 use super::value::{event_count, group_name, parsed, topic_name, value};
 use crate::cli::bad_value::BadValue;
@@ -26,10 +27,13 @@ pub struct RunArgs {
     /// Group whose offset is saved after each event is handled
     #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]
     pub group: String,
-    /// Where the records that the command answers go: file:PATH or stdout
+    /// Where the records that the command answers go: file:PATH, topic:NAME or stdout
     #[arg(long, value_name = "PLACE", default_value = "stdout", value_parser = value::<Place>())]
     #[arg(long_help = format!("Where the records that the command answers go: {PLACE_FORMS}"))]
     pub out: Place,
+    /// Refuse to run where --out cannot promise this; --explain says what it promises
+    #[arg(long, value_name = "PROMISE", value_enum)]
+    pub require: Option<Require>,
     /// What to do when the command answers with an error or exits
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
     pub on_fail: OnFail,
@@ -67,6 +71,26 @@ pub struct RunArgs {
     /// Command that handles the events, after --
     #[arg(last = true, required_unless_present = "explain", value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// A promise of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Require {
+    /// No event's effect is missing
+    AtLeastOnce,
+    /// Each event's effect is there once
+    ExactlyOnce,
+}
+
+impl Require {
+    /// Whether a place with this promise will do.
+    pub fn is_met_by(self, promise: Promise) -> bool {
+        match (self, promise) {
+            (Require::AtLeastOnce, Promise::AtLeastOnce | Promise::ExactlyOnce)
+            | (Require::ExactlyOnce, Promise::ExactlyOnce) => true,
+            (Require::ExactlyOnce, Promise::AtLeastOnce) => false,
+        }
+    }
 }
 
 /// What a failed event leads to.

@@ -8,6 +8,7 @@ fn places_of_this_version() {
         ("stdout", Place::Stdout, "stdout"),
         ("-", Place::Stdout, "stdout"),
         ("file:alerts.ndjson", Place::File("alerts.ndjson".into()), "file:alerts.ndjson"),
+        ("topic:copies", Place::Topic("copies".to_owned()), "topic:copies"),
         ("file:/a b/c:d", Place::File("/a b/c:d".into()), "file:/a b/c:d"),
     ];
     for (text, expect, shown) in table {
@@ -25,7 +26,8 @@ fn other_places_are_refused_and_no_refusal_repeats_a_password() {
         ("sqlite:a.db?table=t", "places of the kind 'sqlite:' are not in this version"),
         ("postgres://u:hunter2@h/db", "places of the kind 'postgres:' are not in this version"),
         ("postgresql://u:hunter2@h/db", "places of the kind 'postgresql:' are not in this version"),
-        ("topic:copies", "places of the kind 'topic:' are not in this version"),
+        ("topic:a b", "'a b' is not a topic name"),
+        ("topic:", "'' is not a topic name"),
         ("http://h/?token=hunter2", "places of the kind 'http:' are not in this version"),
         ("https://h/", "places of the kind 'https:' are not in this version"),
         ("cmd:curl -u u:hunter2", "places of the kind 'cmd:' are not in this version"),

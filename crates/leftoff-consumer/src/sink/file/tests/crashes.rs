@@ -32,7 +32,13 @@ fn work(sink: &mut FileSink, acknowledged: &mut [i64; 2]) -> Result<(), SinkErro
             let to = EVENTS.min(from + 1 + i64::from(partition));
             if from < to {
                 outputs.extend((from..to).map(|offset| output(partition, offset, outcome(offset))));
-                moves.push(Move { id: id(partition), expected: stand, next: next(to) });
+                moves.push(Move {
+                    id: id(partition),
+                    expected: stand,
+                    next: next(to),
+                    leader_epoch: -1,
+                    skips: None,
+                });
             }
         }
         assert_eq!(sink.write(&outputs, &moves)?, Written::Written);

@@ -5,14 +5,15 @@ use std::io::{self, BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 
 use leftoff_audit::effects::{DEFAULT_LINE_LIMIT_BYTES, EffectLines, NameBy, OutcomeLines};
-use leftoff_audit::{Effect, Outcome, Seen, SourceError};
+use leftoff_audit::{Effect, Outcome, Seen, SourceError, Stream};
 use leftoff_consumer::sink::file::FileState;
 
+use super::evidence::Effects;
 use crate::cli::failure::Failure;
 
 /// A file of effects, and how much of it counts.
 #[derive(Debug)]
-pub struct Effects {
+pub struct FileEffects {
     path: PathBuf,
     outcomes_path: PathBuf,
     /// How much is judged.
@@ -23,12 +24,12 @@ pub struct Effects {
     /// Bytes that the sidecar counts and the file has not.
     missing_bytes: u64,
     /// Whether `run` wrote it: each line names the place of its event.
-    pub by_place: bool,
+    by_place: bool,
 }
 
-impl Effects {
+impl FileEffects {
     /// Notes how much of the file counts: what the sidecar says, or all of it where there is none.
-    pub fn open(path: &Path, state: Option<&FileState>) -> Result<Effects, Failure> {
+    pub fn open(path: &Path, state: Option<&FileState>) -> Result<FileEffects, Failure> {
         let length = match File::open(path).and_then(|file| file.metadata()) {
             Ok(metadata) => metadata.len(),
             Err(error)
@@ -43,7 +44,7 @@ impl Effects {
         };
         let mut outcomes_path = path.as_os_str().to_owned();
         outcomes_path.push(".outcomes");
-        Ok(Effects {
+        Ok(FileEffects {
             path: path.to_owned(),
             outcomes_path: outcomes_path.into(),
             bytes: state.map_or(length, |state| state.data_bytes),
@@ -63,23 +64,21 @@ impl Effects {
     pub fn missing_bytes(&self) -> Option<u64> {
         (self.missing_bytes > 0).then_some(self.missing_bytes)
     }
+}
 
-    /// One pass over the effects.
-    pub fn lines<'a>(
-        &self,
-        name_by: &'a NameBy,
-    ) -> Result<impl Iterator<Item = Result<Seen<Effect>, SourceError>> + use<'a>, SourceError> {
-        let reader = first_bytes(&self.path, self.bytes)?;
-        Ok(EffectLines::new(reader, name_by, DEFAULT_LINE_LIMIT_BYTES).map(|line| Ok(line?)))
+impl Effects for FileEffects {
+    fn by_place(&self) -> bool {
+        self.by_place
     }
 
-    /// One pass over what was handled without an effect.
-    pub fn outcomes<'a>(
-        &self,
-        topic_id: &'a str,
-    ) -> Result<impl Iterator<Item = Result<Seen<Outcome>, SourceError>> + use<'a>, SourceError> {
+    fn effects<'a>(&'a self, name_by: &'a NameBy) -> Result<Stream<'a, Seen<Effect>>, SourceError> {
+        let reader = first_bytes(&self.path, self.bytes)?;
+        Ok(Box::new(EffectLines::new(reader, name_by, DEFAULT_LINE_LIMIT_BYTES).map(|line| Ok(line?))))
+    }
+
+    fn outcomes<'a>(&'a self, topic_id: &'a str) -> Result<Stream<'a, Seen<Outcome>>, SourceError> {
         let reader = first_bytes(&self.outcomes_path, self.outcomes_bytes)?;
-        Ok(OutcomeLines::new(reader, topic_id).map(|line| Ok(line?)))
+        Ok(Box::new(OutcomeLines::new(reader, topic_id).map(|line| Ok(line?))))
     }
 }
 

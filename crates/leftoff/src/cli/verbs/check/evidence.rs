@@ -8,14 +8,25 @@ use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::log::{Log, ReadBatch};
 use leftoff_wire::record_batch::{Batch, Limits, RecordView};
 
-use super::effects::Effects;
 use crate::cli::verbs::groups::standing;
+
+/// Where effects are. Each method is one pass over them.
+pub trait Effects {
+    /// Whether each effect names the place of its event.
+    fn by_place(&self) -> bool;
+
+    /// The effects, in the order in which they happened.
+    fn effects<'a>(&'a self, name_by: &'a NameBy) -> Result<Stream<'a, Seen<Effect>>, SourceError>;
+
+    /// What was handled without an effect, or passed on purpose.
+    fn outcomes<'a>(&'a self, topic_id: &'a str) -> Result<Stream<'a, Seen<Outcome>>, SourceError>;
+}
 
 /// The log of one topic, and effects that may be of several.
 pub struct LogAndEffects<'a> {
     state: &'a State,
     topic: &'a Topic,
-    effects: &'a Effects,
+    effects: &'a dyn Effects,
     name_by: NameBy,
     topic_id: String,
     /// Effects of these are judged with their own topic.
@@ -28,7 +39,7 @@ impl<'a> LogAndEffects<'a> {
         state: &'a State,
         topic: &'a Topic,
         topics: &[Topic],
-        effects: &'a Effects,
+        effects: &'a dyn Effects,
     ) -> LogAndEffects<'a> {
         let topic_id = topic.topic_id.to_string();
         let others = topics.iter().map(|other| other.topic_id.to_string());
@@ -51,7 +62,7 @@ impl<'a> LogAndEffects<'a> {
 
 impl Evidence for LogAndEffects<'_> {
     fn log(&mut self) -> Result<Stream<'_, LogEntry>, SourceError> {
-        let with_ids = !self.effects.by_place;
+        let with_ids = !self.effects.by_place();
         let entries = (0..self.topic.partitions).flat_map(move |number| {
             let log = standing::log(self.state, self.topic.topic_id, number);
             log.read_batches(log.log_start()).flat_map(move |step| match step {
@@ -64,14 +75,14 @@ impl Evidence for LogAndEffects<'_> {
 
     fn effects(&mut self) -> Result<Stream<'_, Seen<Effect>>, SourceError> {
         let other_topics = &self.other_topics;
-        let lines = self.effects.lines(&self.name_by)?;
+        let lines = self.effects.effects(&self.name_by)?;
         Ok(Box::new(lines.filter(move |line| {
             !line.as_ref().is_ok_and(|seen| LogAndEffects::is_of_another(other_topics, seen))
         })))
     }
 
     fn outcomes(&mut self) -> Result<Stream<'_, Seen<Outcome>>, SourceError> {
-        Ok(Box::new(self.effects.outcomes(&self.topic_id)?))
+        self.effects.outcomes(&self.topic_id)
     }
 }
 

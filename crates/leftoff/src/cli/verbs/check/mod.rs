@@ -4,15 +4,18 @@
 mod effects;
 mod evidence;
 mod offsets;
+mod topic;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use leftoff::topic_sink::Outlet;
 use leftoff_audit::{Demand, Limits, PartitionFacts, Question, Verdict, audit, python_list};
 use leftoff_consumer::sink::FileSink;
 use leftoff_consumer::sink::file::FileState;
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
-use leftoff_engine::coordinator::PartitionKey;
+use leftoff_engine::coordinator::{Group, PartitionKey};
 use leftoff_wire::Committed;
 
 use super::authority::from_sink;
@@ -26,16 +29,18 @@ use crate::cli::place::Place;
 use crate::cli::session::{find_topic, note, open_view};
 use crate::cli::table::Format;
 
-use effects::Effects;
-use evidence::LogAndEffects;
+use effects::FileEffects;
+use evidence::{Effects, LogAndEffects};
+use topic::TopicEffects;
 
 /// Judges a group. Exit 1 if something was lost, handled twice or out of order; with `--drained` also if something is left.
 pub fn check(global: &Global, args: &CheckArgs) -> Result<(), Failure> {
     match &args.out {
         None => offsets::check(global, args),
         Some(Place::Stdout) => Err(Failure::usage("--out stdout keeps nothing that could be checked")
-            .hint("name the file that the effects went to with --out file:PATH, or leave --out away")),
+            .hint("name the place that the effects went to, as in --out file:PATH, or leave --out away")),
         Some(Place::File(path)) => check_file(global, args, path),
+        Some(Place::Topic(name)) => check_topic(global, args, name),
     }
 }
 
@@ -44,20 +49,17 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
     refuse_other_group(state.as_ref(), &args.group, path)?;
     // Where no sidecar keeps the offset, the group does; both are read before the effects.
     let before = open_view(global)?;
-    let effects = Effects::open(path, state.as_ref())?;
+    let effects = FileEffects::open(path, state.as_ref())?;
     let view = open_view(global)?;
     if state.is_none() {
         find_group(before.state(), &args.group)?;
     }
-    let topics = topics(view.state(), args, state.as_ref())?;
+    let next = state.map(|state| state.next);
+    let topics = topics(view.state(), args, next.as_ref())?;
     let mut verdicts = Vec::new();
     for topic in &topics {
-        let facts = facts(before.state(), view.state(), &args.group, topic, state.as_ref());
-        let mut evidence = LogAndEffects::new(view.state(), topic, &topics, &effects);
-        let question = Question { topic: &topic.name, partitions: &facts };
-        let verdict = audit(&question, &Limits::default(), &mut evidence)
-            .map_err(|error| Failure::storage(format!("{}: {error}", topic.name)).because(error))?;
-        verdicts.push(verdict);
+        let facts = facts(before.state(), view.state(), &args.group, topic, next.as_ref());
+        verdicts.push(judge(view.state(), topic, &topics, &effects, &facts)?);
     }
     if let Some(bytes) = effects.missing_bytes() {
         note(
@@ -81,6 +83,80 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
     answer(&verdicts, args.drained)
 }
 
+/// The group's offset counts; it is read before the records, which can only be further.
+fn check_topic(global: &Global, args: &CheckArgs, name: &str) -> Result<(), Failure> {
+    let before = open_view(global)?;
+    let group = find_group(before.state(), &args.group)?;
+    let view = open_view(global)?;
+    let out = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
+    let topics = topics(view.state(), args, None)?;
+    let failed = |error| Failure::storage(format!("topic {name}: {error}"));
+    let effects = TopicEffects::new(view.state(), &out, &args.group).map_err(failed)?;
+    let mut verdicts = Vec::new();
+    for topic in &topics {
+        let mut facts = facts(before.state(), view.state(), &args.group, topic, None);
+        let mut unjudged = Vec::new();
+        for facts in &mut facts {
+            let partition = i32::try_from(facts.partition).expect("partitions are counted by an i32");
+            let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition };
+            let outlet = outlet_of(group, &key, &out)?;
+            let from = effects.judged_from(outlet.as_ref(), &key, facts.saved_next.unwrap_or(0));
+            if from > facts.log_start {
+                unjudged.push(format!(
+                    "{key}/{}-{} is not judged: topic:{name} has not all of what came of it",
+                    facts.log_start,
+                    from - 1
+                ));
+                facts.log_start = from;
+            }
+        }
+        let mut verdict = judge(view.state(), topic, &topics, &effects, &facts)?;
+        if !unjudged.is_empty() {
+            // The audit took what is not judged for deleted.
+            verdict.cannot_tell.retain(|sentence| !sentence.contains("deleted from the log"));
+            verdict.cannot_tell.splice(0..0, unjudged);
+        }
+        verdicts.push(verdict);
+    }
+    show(global, &verdicts)?;
+    answer(&verdicts, args.drained)
+}
+
+/// What the group's offset says of the topic that its records go to. Refuses another topic.
+fn outlet_of(group: &Group, key: &PartitionKey, out: &Topic) -> Result<Option<Outlet>, Failure> {
+    let Some(entry) = group.entry(key) else { return Ok(None) };
+    let outlet = entry.metadata.parse::<Outlet>().ok();
+    let name = group.name();
+    match outlet {
+        Some(outlet) if outlet.topic_id == out.topic_id => Ok(Some(outlet)),
+        Some(outlet) if outlet.topic == out.name => Err(Failure::refused(format!(
+            "topic {} was made anew since group '{name}' wrote to it: what it held is gone",
+            out.name
+        ))),
+        Some(Outlet { topic, .. }) => {
+            Err(Failure::refused(format!("group '{name}' writes what it reads of {key} to topic:{topic}")))
+        }
+        None => {
+            Err(Failure::refused(format!("group '{name}' does not write what it reads of {key} to a topic"))
+                .hint(format!("`leftoff groups describe {name}` shows where its offsets and effects are")))
+        }
+    }
+}
+
+/// The verdict on one of the topics that the effects are of.
+fn judge(
+    state: &State,
+    topic: &Topic,
+    topics: &[Topic],
+    effects: &dyn Effects,
+    facts: &[PartitionFacts],
+) -> Result<Verdict, Failure> {
+    let mut evidence = LogAndEffects::new(state, topic, topics, effects);
+    let question = Question { topic: &topic.name, partitions: facts };
+    audit(&question, &Limits::default(), &mut evidence)
+        .map_err(|error| Failure::storage(format!("{}: {error}", topic.name)).because(error))
+}
+
 fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Result<(), Failure> {
     match state.filter(|state| state.group != group) {
         None => Ok(()),
@@ -92,8 +168,11 @@ fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Re
     }
 }
 
-/// The topics to judge: those that `-t` names, or all that the group, or its file, has offsets for.
-fn topics(state: &State, args: &CheckArgs, in_file: Option<&FileState>) -> Result<Vec<Topic>, Failure> {
+/// Where a place that keeps the offset itself goes on.
+type Next = BTreeMap<PartitionId, Committed>;
+
+/// The topics to judge: those that `-t` names, or all that the group, or its place, has offsets for.
+fn topics(state: &State, args: &CheckArgs, in_place: Option<&Next>) -> Result<Vec<Topic>, Failure> {
     let live: Vec<&Topic> = state.topics().collect();
     let named = if args.topics.is_empty() { topics_of(state, &args.group) } else { args.topics.clone() };
     let mut topics: Vec<Topic> = Vec::new();
@@ -101,7 +180,7 @@ fn topics(state: &State, args: &CheckArgs, in_file: Option<&FileState>) -> Resul
         topics.push(find_topic(live.iter().copied(), &one.topic)?);
     }
     if args.topics.is_empty() {
-        let ids = in_file.iter().flat_map(|state| state.next.keys()).map(|id| id.topic_id);
+        let ids = in_place.iter().flat_map(|next| next.keys()).map(|id| id.topic_id);
         topics.extend(
             ids.filter_map(|id| live.iter().find(|topic| topic.topic_id == id)).map(|topic| (*topic).clone()),
         );
@@ -120,13 +199,13 @@ fn facts(
     state: &State,
     group: &str,
     topic: &Topic,
-    in_file: Option<&FileState>,
+    in_place: Option<&Next>,
 ) -> Vec<PartitionFacts> {
     let fact = |number: i32| {
         let id = PartitionId { topic_id: topic.topic_id, partition: number };
         let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
         let in_group = || before.coordinator().entry(group, &key).map(|entry| entry.committed);
-        let saved = in_file.map_or_else(in_group, |file| file.next.get(&id).copied());
+        let saved = in_place.map_or_else(in_group, |next| next.get(&id).copied());
         let log = standing::log(state, topic.topic_id, number);
         PartitionFacts {
             partition: number.unsigned_abs(),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use leftoff::store::{Event, events_in};
+use leftoff::topic_sink::Outlet;
 use leftoff_engine::broker::State;
 use leftoff_engine::coordinator::{
     Bounds, OffsetToCommit, PartitionKey, PlanError, Planned, ResetTo, Span, plan,
@@ -158,8 +159,10 @@ impl Step {
     fn note(&self) -> Option<String> {
         let clamped = self.planned.and_then(|planned| planned.clamped).map(|clamped| clamped.to_string());
         let unchanged = self.is_unchanged().then(|| "stays where it is".to_owned());
+        let outlet = self.repeated.as_ref().and_then(|_| self.metadata.parse::<Outlet>().ok());
+        let again = outlet.map(|outlet| format!("their records are written to topic:{} again", outlet.topic));
         let deleted = self.after.is_none().then(|| "the offset is deleted".to_owned());
-        clamped.or(unchanged).or(deleted)
+        clamped.or(unchanged).or(again).or(deleted)
     }
 
     fn examples(&self) -> String {

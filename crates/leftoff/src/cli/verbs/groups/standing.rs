@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use leftoff::store::{HandlerLock, events_in, now};
+use leftoff::topic_sink::Outlet;
 use leftoff_engine::broker::{PartitionId, State, View};
 use leftoff_engine::coordinator::{Bounds, Entry, Group, Lag, PartitionKey, Who};
 use leftoff_engine::log::{Log, ReadBatch};
@@ -71,7 +72,10 @@ impl Standing {
             },
             None => match self.entry.as_ref().and_then(|entry| file_in(&entry.metadata)) {
                 Some(path) => format!("group (nothing is left of file:{})", path.display()),
-                None => "group".to_owned(),
+                None => match self.entry.as_ref().and_then(|entry| entry.metadata.parse::<Outlet>().ok()) {
+                    Some(Outlet { topic, .. }) => format!("group, in one step with topic:{topic}"),
+                    None => "group".to_owned(),
+                },
             },
         }
     }

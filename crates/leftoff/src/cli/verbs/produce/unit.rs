@@ -11,8 +11,8 @@ use leftoff_wire::record_batch::{BatchBuilder, Batches};
 
 use crate::cli::event_line::{Event, EventParser, Line};
 use crate::cli::failure::Failure;
-use crate::cli::partitioner::Partitioner;
 use crate::cli::verbs::no_partition;
+use leftoff::partitioner::Partitioner;
 
 /// A unit is passed on when it has so many bytes.
 const UNIT_BYTES: usize = 4 * 1024 * 1024;

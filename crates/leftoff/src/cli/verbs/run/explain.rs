@@ -9,7 +9,7 @@ use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::PartitionKey;
 
-use super::sink;
+use super::out;
 use crate::cli::args::Global;
 use crate::cli::args::run::RunArgs;
 use crate::cli::failure::Failure;
@@ -31,12 +31,12 @@ const COLUMNS: &[Column] = &[
 
 /// Prints the row of the matrix and the starts; fails as the run would.
 pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
-    let sink = sink(args);
-    let (row, place) = (sink.row(), sink.place());
+    out::check(args)?;
+    let (row, place) = (out::row(args), args.out.to_string());
     // What the file says comes first: the log can only be further.
     let in_file = match &args.out {
         Place::File(path) => FileSink::inspect(path).map_err(from_sink)?,
-        Place::Stdout => None,
+        Place::Topic(_) | Place::Stdout => None,
     };
     refuse_other_group(in_file.as_ref(), &place, &args.group)?;
     let view = open_view(global)?;
@@ -45,8 +45,8 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     for name in &args.topics {
         let topic = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
         for number in 0..topic.partitions {
-            let place = matches!(args.out, Place::File(_)).then_some(place.as_str());
-            let start = start(view.state(), args, &topic, number, place, in_file.as_ref());
+            let keeper = matches!(args.out, Place::File(_)).then_some(place.as_str());
+            let start = start(view.state(), args, &topic, number, keeper, in_file.as_ref());
             let (at, why) = match &start {
                 Ok(Start { at, decision: Some(decision) }) => (Some(at.next()), decision.to_string()),
                 Ok(Start { at, decision: None }) => (Some(at.next()), "saved".to_owned()),
@@ -59,7 +59,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
                 at.into(),
                 view.state().bounds(&key).map(|bounds| bounds.end).into(),
                 why.into(),
-                sink.place().into(),
+                place.as_str().into(),
                 row.promise.to_string().into(),
             ]);
             refusal = refusal.or_else(|| start.err());
@@ -68,7 +68,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     let format = Format::from(global.format);
     printed(|out| {
         if matches!(format, Format::Text | Format::Wide) {
-            write_row(out, &place_words(&row), &sink.place())?;
+            write_row(out, &place_words(&row), &place)?;
         }
         table.write(out, format, !global.no_headers)
     })?;

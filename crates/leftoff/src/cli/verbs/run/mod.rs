@@ -2,6 +2,7 @@
 
 mod explain;
 mod live;
+mod out;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,13 +14,11 @@ use leftoff_consumer::handler::{Child, ChildConfig};
 use leftoff_consumer::runner::{
     Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
 };
-use leftoff_consumer::sink::{FileSink, Sink, StdoutSink};
 
 use super::authority;
 use crate::cli::args::Global;
 use crate::cli::args::run::RunArgs;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::place::Place;
 use crate::cli::session::{check_ours, find_topic, from_store, note, open_existing};
 use crate::cli::stop;
 
@@ -35,6 +34,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     if args.explain {
         return explain::explain(global, args);
     }
+    out::check(args)?;
     let stop = stop::on_signals()?;
     // The group before the directory: whoever is waited for here needs the directory to stop well.
     check_ours(global)?;
@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         .map_err(failed)?;
     source.set_metadata(authority::metadata_of(&args.out));
 
-    let mut sink = sink(args);
+    let mut sink = out::open(global, args, &store, &source)?;
     let mut live = Live::new(global, &args.out);
     let mut handler =
         Child::new(ChildConfig { lock: Some(lent), ..child(args, stop.clone(), live.stderr()) });
@@ -109,13 +109,6 @@ fn check_topics(store: &Store, names: &[String]) -> Result<(), Failure> {
         store.with_state(|state| find_topic(state.topics().collect::<Vec<_>>().into_iter(), name))?;
     }
     Ok(())
-}
-
-fn sink(args: &RunArgs) -> Box<dyn Sink> {
-    match &args.out {
-        Place::File(path) => Box::new(FileSink::new(path, &args.group)),
-        Place::Stdout => Box::new(StdoutSink::new()),
-    }
 }
 
 fn child(args: &RunArgs, stop: Arc<AtomicBool>, stderr: live::StderrTo) -> ChildConfig {

@@ -1,11 +1,12 @@
-//! The evidence for events without output: `TOPIC_ID PARTITION FROM-TO handled|filtered`, a line a range, both ends included.
+//! The evidence for events without output: `TOPIC_ID PARTITION FROM-TO handled|filtered|skipped`, a line a range, both ends
+//! included.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use leftoff_wire::Offset;
+use leftoff_wire::{Committed, Offset};
 
-use crate::sink::{Outcome, Output};
+use super::{Move, Outcome, Output};
 use crate::source::PartitionId;
 
 #[derive(Clone, Copy)]
@@ -16,7 +17,7 @@ struct Range {
 }
 
 /// The lines for those of `outputs` that have none of their own, neighbours of one kind in one range.
-pub(super) fn lines(outputs: &[Output]) -> Vec<u8> {
+pub fn outcome_lines(outputs: &[Output]) -> String {
     let mut text = String::new();
     let mut open: BTreeMap<PartitionId, Range> = BTreeMap::new();
     for output in outputs {
@@ -32,7 +33,7 @@ pub(super) fn lines(outputs: &[Output]) -> Vec<u8> {
         }
     }
     open.into_iter().for_each(|(id, range)| push(&mut text, id, range));
-    text.into_bytes()
+    text
 }
 
 fn without_output(outcome: &Outcome) -> Option<&'static str> {
@@ -47,4 +48,15 @@ fn push(text: &mut String, id: PartitionId, range: Range) {
     let Range { from, to, what } = range;
     writeln!(text, "{} {} {from}-{to} {what}", id.topic_id, id.partition)
         .expect("a string takes every write");
+}
+
+/// The lines for what `moves` pass over by decision: `TOPIC_ID PARTITION FROM-TO skipped`.
+pub fn skipped_lines(moves: &[Move]) -> String {
+    let mut text = String::new();
+    for (id, (from, to)) in moves.iter().filter_map(|m| Some((m.id, m.skips?))) {
+        if let Some(last) = Committed::resolved_reset(to).before().filter(|last| *last >= from) {
+            push(&mut text, id, Range { from, to: last, what: "skipped" });
+        }
+    }
+    text
 }

@@ -1,0 +1,65 @@
+//! The place that records go to: what it promises, and the sink that writes it.
+
+use leftoff::source::StoreSource;
+use leftoff::store::Store;
+use leftoff::topic_sink::{self, TopicSink};
+use leftoff_consumer::sink::{FileSink, MatrixRow, Sink, StdoutSink};
+
+use crate::cli::args::Global;
+use crate::cli::args::run::{OnLostState, RunArgs};
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::session::note;
+use crate::cli::verbs::authority::from_sink;
+use crate::cli::verbs::topics::create_topic;
+
+/// The row of the matrix. Nothing is opened.
+pub fn row(args: &RunArgs) -> MatrixRow {
+    match &args.out {
+        Place::File(path) => FileSink::new(path, &args.group).row(),
+        Place::Topic(_) => topic_sink::ROW,
+        Place::Stdout => StdoutSink::new().row(),
+    }
+}
+
+/// Refuses a place that cannot promise what `--require` asks for, and one that would feed the run its own records.
+pub fn check(args: &RunArgs) -> Result<(), Failure> {
+    let row = row(args);
+    if let Some(require) = args.require.filter(|require| !require.is_met_by(row.promise)) {
+        let (place, promise) = (&args.out, row.promise);
+        let asked = match require {
+            crate::cli::args::run::Require::AtLeastOnce => "at least once",
+            crate::cli::args::run::Require::ExactlyOnce => "exactly once",
+        };
+        return Err(Failure::refused(format!("{place} promises {promise}, and {asked} is required"))
+            .hint("file:PATH and topic:NAME keep records and offset in one step"));
+    }
+    match &args.out {
+        Place::Topic(name) if args.topics.contains(name) => Err(Failure::refused(format!(
+            "topic {name} is read: the run would handle its own records for ever"
+        ))
+        .hint("name another topic with --out")),
+        Place::Topic(_) | Place::File(_) | Place::Stdout => Ok(()),
+    }
+}
+
+/// The sink. A topic that is not there is made.
+pub fn open(
+    global: &Global,
+    args: &RunArgs,
+    store: &Store,
+    source: &StoreSource,
+) -> Result<Box<dyn Sink>, Failure> {
+    Ok(match &args.out {
+        Place::File(path) => Box::new(FileSink::new(path, &args.group)),
+        Place::Topic(name) => {
+            if store.topic(name).is_none() {
+                create_topic(store, name, 1, Vec::new())?;
+                note(global, &format!("made {name} with 1 partition"));
+            }
+            let follow_group = args.on_lost_state == OnLostState::Group;
+            Box::new(TopicSink::new(source, name, follow_group).map_err(from_sink)?)
+        }
+        Place::Stdout => Box::new(StdoutSink::new()),
+    })
+}
