@@ -148,7 +148,7 @@ enum Found {
 
 /// The batches that a group wrote into one partition, each with the number of its commit set.
 struct Findings<'a> {
-    steps: Box<dyn Iterator<Item = Result<(i64, Vec<Found>), SourceError>> + 'a>,
+    steps: Stream<'a, (i64, Vec<Found>)>,
 }
 
 impl<'a> Findings<'a> {
