@@ -26,7 +26,7 @@ const KILLS: usize = 12;
 fn script() -> Script {
     let begin = "config offsets.segment=2000 offsets.retention=5000; topic t 2 segment.bytes=700 retention.bytes=3000; topic out 2 segment.bytes=900; append t/0 9; append t/1 9";
     let round = "append t/0 2 & append t/1 1,2 & append t/0 1; set g t/0 +1 -> out/0 2 out/1 1; set g t/1 +2 -> out/1 1 & set g t/0 +1 -> out/1 1 & source f 7 -> out/0 1; commit h t/0 +3; retention; topic x 1; append x/0 1; delete-topic x";
-    let rounds = vec![round; 12].join("; ");
+    let rounds = [round; 12].join("; ");
     Script::parse(&format!("{begin}; {rounds}"))
 }
 
