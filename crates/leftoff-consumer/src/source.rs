@@ -54,6 +54,10 @@ pub enum SourceEvent {
         ownership: u64,
         /// What the group has saved for it, if anything.
         committed: Option<Committed>,
+        /// The words that were saved with it: [`Save::metadata`], and maybe somebody else's.
+        metadata: String,
+        /// The group's runner before this one did not give it back: it was killed, or lost its machine.
+        unclean: bool,
         /// The first offset that can still be read.
         log_start: Offset,
         /// The high watermark: everything below it can be read.
@@ -142,7 +146,8 @@ pub struct Save {
     pub committed: Committed,
     /// Leader epoch of the last event handled; -1 if unknown.
     pub leader_epoch: i32,
-    /// Kafka's free text, at most 4,096 bytes; empty by default.
+    /// Words to be kept with the offset; a source may add its own behind them. Kafka's free text, at most 4,096 bytes. Often
+    /// empty; where a text does not fit, it may be left out.
     pub metadata: String,
     /// Present if this is no plain move behind handled events but a decision to skip or to repeat; goes into the history.
     pub decision: Option<Decision>,
@@ -209,6 +214,12 @@ pub trait Source {
     /// # Errors
     /// As [`Source::poll`].
     fn seek(&mut self, id: PartitionId, to: Offset) -> Result<(), SourceError>;
+
+    /// Deliver nothing from this partition for now, or deliver it again. Only a wish: a source that goes on all the same is
+    /// held up by the bounds of the runner, and its other partitions with it.
+    fn pause(&mut self, id: PartitionId, paused: bool) {
+        let _ = (id, paused);
+    }
 
     /// Save these offsets in the group; returns when they are durable.
     ///

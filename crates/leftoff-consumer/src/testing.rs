@@ -57,6 +57,8 @@ pub(crate) fn assigned_as(
         id: id(partition),
         ownership,
         committed: committed.map(next),
+        metadata: String::new(),
+        unclean: false,
         log_start: at(log_start),
         end: at(end),
     }
@@ -85,19 +87,28 @@ impl Trace {
     }
 }
 
-/// Plays a script; at its end it asks the runner to stop.
+/// Plays a script; at its end, and after some polls that find nothing, it asks the runner to stop.
+#[derive(Default)]
 pub(crate) struct ScriptSource {
     pub(crate) script: VecDeque<SourceEvent>,
     /// The results of saves; when there are no more, they succeed.
     pub(crate) saves: VecDeque<SourceError>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) trace: Trace,
+    /// For so many polls that find nothing it does not ask to stop yet.
+    pub(crate) idle_polls: u32,
+    /// Goes on by the time that a poll waits.
+    pub(crate) clock: Rc<StepClock>,
 }
 
 impl Source for ScriptSource {
-    fn poll(&mut self, _wait: Duration) -> Result<SourceEvent, SourceError> {
+    fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError> {
         Ok(self.script.pop_front().unwrap_or_else(|| {
-            self.stop.store(true, Ordering::SeqCst);
+            self.clock.sleep(wait);
+            match self.idle_polls.checked_sub(1) {
+                Some(left) => self.idle_polls = left,
+                None => self.stop.store(true, Ordering::SeqCst),
+            }
             SourceEvent::Idle
         }))
     }
@@ -110,7 +121,9 @@ impl Source for ScriptSource {
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
         let one = |save: &Save| {
             let decision = save.decision.as_ref().map_or_else(String::new, |d| format!(" ({})", d.rule));
-            format!("{}:{}{decision}", save.id.partition, save.committed)
+            let words =
+                if save.metadata.is_empty() { String::new() } else { format!(" [{}]", save.metadata) };
+            format!("{}:{}{words}{decision}", save.id.partition, save.committed)
         };
         let all: Vec<_> = saves.iter().map(one).collect();
         self.trace.push(format!("group {}", all.join(" ")));
@@ -118,17 +131,18 @@ impl Source for ScriptSource {
     }
 }
 
-/// Answers by a function of the offset.
+/// Answers by a function of the offset and the attempt.
 pub(crate) struct FnHandler<F> {
     pub(crate) answer: F,
     pub(crate) trace: Trace,
 }
 
-impl<F: FnMut(i64) -> Result<Answer, HandlerError>> Handler for FnHandler<F> {
+impl<F: FnMut(i64, u32) -> Result<Answer, HandlerError>> Handler for FnHandler<F> {
     fn handle(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
         let offset = delivery.event.offset;
-        self.trace.push(format!("handle {}:{offset}", delivery.id.partition));
-        (self.answer)(offset.get())
+        let again = if delivery.attempt > 1 { format!("#{}", delivery.attempt) } else { String::new() };
+        self.trace.push(format!("handle {}:{offset}{again}", delivery.id.partition));
+        (self.answer)(offset.get(), delivery.attempt)
     }
 
     fn stop(&mut self, _drain: Duration) -> Result<(), HandlerError> {
@@ -174,6 +188,7 @@ impl Sink for MemSink {
                 Outcome::Handled { records } if records.is_empty() => "-",
                 Outcome::Handled { .. } => "",
                 Outcome::Filtered => "f",
+                Outcome::Skipped(_) => "s",
             };
             format!("{}:{}{mark}", output.id.partition, output.offset)
         };
@@ -208,6 +223,7 @@ impl Sink for MemSink {
 }
 
 /// A clock that goes on by a step each time it is read.
+#[derive(Default)]
 pub(crate) struct StepClock {
     pub(crate) now: Cell<Duration>,
     pub(crate) step: Duration,
@@ -217,5 +233,9 @@ impl Clock for StepClock {
     fn now(&self) -> Duration {
         self.now.set(self.now.get() + self.step);
         self.now.get()
+    }
+
+    fn sleep(&self, length: Duration) {
+        self.now.set(self.now.get() + length);
     }
 }

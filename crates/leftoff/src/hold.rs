@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leftoff_consumer::source::PartitionId as SourceId;
 use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Request};
 use leftoff_engine::coordinator::{
-    Commit, CommitError, Entry, GroupError, OffsetToCommit, Ownership, PartitionKey, Who, Why,
+    Commit, CommitError, Entry, GroupError, MAX_METADATA_BYTES, OffsetToCommit, Ownership, PartitionKey, Who,
+    Why,
 };
 use leftoff_wire::Committed;
 use leftoff_wire::record_batch::Batches;
@@ -29,7 +30,7 @@ pub(crate) struct Hold {
 /// What source and sink tell each other.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Kept with each offset that comes without words of its own.
+    /// Kept with each offset.
     words: String,
     /// The same for one partition.
     words_of: BTreeMap<SourceId, String>,
@@ -44,7 +45,7 @@ pub(crate) struct OneOffset<'a> {
     pub(crate) committed: Committed,
     /// -1 if unknown.
     pub(crate) leader_epoch: i32,
-    /// Its own words; those of the partition, or the group, if empty.
+    /// Its own words, before those of the partition, or the group.
     pub(crate) words: &'a str,
 }
 
@@ -107,13 +108,12 @@ impl Hold {
     fn to_commit(&self, one: &OneOffset<'_>) -> Result<OffsetToCommit, HoldError> {
         let key = self.key(one.id).ok_or(HoldError::NotHeld(one.id))?;
         let kept = self.kept();
-        let words =
-            if one.words.is_empty() { kept.words_of.get(&one.id).unwrap_or(&kept.words) } else { one.words };
+        let place = kept.words_of.get(&one.id).unwrap_or(&kept.words);
         Ok(OffsetToCommit {
             key,
             committed: one.committed,
             leader_epoch: Some(one.leader_epoch).filter(|epoch| *epoch >= 0),
-            metadata: words.to_owned(),
+            metadata: joined(one.words, place),
         })
     }
 
@@ -155,4 +155,12 @@ impl Hold {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The runner's words and those of the place; the former are left out where both do not fit.
+fn joined(words: &str, place: &str) -> String {
+    if words.is_empty() || words.len() + 1 + place.len() > MAX_METADATA_BYTES {
+        return place.to_owned();
+    }
+    if place.is_empty() { words.to_owned() } else { format!("{words} {place}") }
 }

@@ -43,6 +43,7 @@ struct Reading {
     position: Option<Offset>,
     /// The high watermark at which the end was told.
     told_end: Option<Offset>,
+    paused: bool,
 }
 
 impl StoreSource {
@@ -92,15 +93,22 @@ impl StoreSource {
             let topic = store.topic(name).ok_or_else(|| Refusal::UnknownTopic(name.clone()))?;
             for number in 0..topic.partitions {
                 let id = SourceId { topic_id: topic.topic_id, partition: number };
-                partitions.insert(id, Reading { topic: name.clone(), position: None, told_end: None });
+                partitions.insert(
+                    id,
+                    Reading { topic: name.clone(), position: None, told_end: None, paused: false },
+                );
             }
         }
+        // Whoever gives the group back is no member any more.
+        let unclean = store.with_state(|state| {
+            state.coordinator().known_group(group).is_some_and(|group| !group.members().is_empty())
+        });
         let held = match store.request(Request::Join { group: group.to_owned(), who: who.clone() })? {
             Reply::Joined(held) => held,
             other => unreachable!("a join is answered with an ownership, not {other:?}"),
         };
         for (id, reading) in &partitions {
-            ready.push_back(assigned(store, group, *id, &reading.topic));
+            ready.push_back(assigned(store, group, *id, &reading.topic, unclean));
         }
         let names = partitions.iter().map(|(id, reading)| (*id, reading.topic.clone())).collect();
         let hold = Hold::new(store, group, held, who, names);
@@ -130,7 +138,7 @@ impl StoreSource {
     fn read(&mut self, id: SourceId) -> Result<Option<SourceEvent>, SourceError> {
         let partition = PartitionId { topic_id: id.topic_id, partition: id.partition };
         let reading = self.partitions.get_mut(&id).expect("ids come from this map");
-        let Some(position) = reading.position else { return Ok(None) };
+        let Some(position) = reading.position.filter(|_| !reading.paused) else { return Ok(None) };
         let bounds = self
             .store
             .with_state(|state| state.log(&partition).map(|log| (log.log_start(), log.high_watermark())));
@@ -214,13 +222,21 @@ impl Source for StoreSource {
         Ok(())
     }
 
+    fn pause(&mut self, id: SourceId, paused: bool) {
+        if let Some(reading) = self.partitions.get_mut(&id) {
+            reading.paused = paused;
+        }
+    }
+
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
         // What a topic sink has saved together with its records is done. A decision is another kind of record than a plain
         // move, with its reason; each kind is one commit.
         let (decided, plain): (Vec<&Save>, Vec<&Save>) =
             saves.iter().partition(|save| save.decision.is_some());
-        let plain: Vec<&Save> =
-            plain.into_iter().filter(|save| !self.hold.is_saved(save.id, save.committed)).collect();
+        let plain: Vec<&Save> = plain
+            .into_iter()
+            .filter(|save| !save.metadata.is_empty() || !self.hold.is_saved(save.id, save.committed))
+            .collect();
         if !plain.is_empty() {
             self.commit(&plain, Why::Commit, None)?;
         }
@@ -250,17 +266,19 @@ impl StoreSource {
     }
 }
 
-fn assigned(store: &Store, group: &str, id: SourceId, topic: &str) -> SourceEvent {
+fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool) -> SourceEvent {
     let key = PartitionKey { topic: topic.to_owned(), topic_id: id.topic_id, partition: id.partition };
     store.with_state(|state| {
         let bounds =
             state.bounds(&key).expect("the partition was found a moment ago, and nobody else deletes");
-        let committed = state.coordinator().entry(group, &key).map(|entry| entry.committed);
+        let entry = state.coordinator().entry(group, &key);
         SourceEvent::Assigned {
             topic: topic.to_owned(),
             id,
             ownership: OWNERSHIP,
-            committed,
+            committed: entry.map(|entry| entry.committed),
+            metadata: entry.map_or_else(String::new, |entry| entry.metadata.clone()),
+            unclean,
             log_start: bounds.log_start,
             end: bounds.end,
         }

@@ -132,8 +132,10 @@ impl Child {
     fn ask(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
         let mut deadline = Deadline::new(&self.config);
         let id = protocol::event_id(delivery);
+        if self.process.is_some() {
+            self.between_events().map_err(|error| HandlerError::Between(Box::new(error)))?;
+        }
         self.run()?;
-        self.between_events()?;
         self.queue(&protocol::event(&id, delivery));
         let answer = loop {
             if let Some(answer) = self.take(Some(&id), deadline.next_tick())?.answer() {

@@ -73,6 +73,9 @@ pub enum HandlerError {
         /// The time it was given.
         after: Duration,
     },
+    /// It broke the rules, or ended, when the event before was answered for and this one not given to it yet.
+    #[error("between two events, {0}")]
+    Between(#[source] Box<HandlerError>),
     /// Asked to end, it did not.
     #[error("the handler did not exit within {after:?} of the stop and was killed")]
     DidNotStop {

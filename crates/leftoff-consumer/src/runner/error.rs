@@ -144,8 +144,9 @@ pub enum Refusal {
 /// An event that was not handled.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{topic}/{partition} offset {offset} was not handled: {reason}\n  key:   {key}\n  value: {value}\n\
+    "{topic}/{partition} offset {offset} was not handled{}: {reason}\n  key:   {key}\n  value: {value}\n\
      everything before it is saved, nothing past it; once the cause is mended, the same command goes on with this event",
+    in_attempts(*attempts),
     partition = id.partition
 )]
 pub struct FailedEvent {
@@ -159,6 +160,8 @@ pub struct FailedEvent {
     pub key: String,
     /// Its value, likewise.
     pub value: String,
+    /// How often this run has tried it.
+    pub attempts: u32,
     /// Why.
     #[source]
     pub reason: FailReason,
@@ -173,13 +176,22 @@ pub enum FailReason {
     /// The handler gave no answer.
     #[error("{0}")]
     Handler(#[source] HandlerError),
+    /// Attempts of earlier runs: why the last one failed.
+    #[error("{0}")]
+    Earlier(String),
     /// The sink cannot take the handler's answer.
     #[error("{0}")]
     Record(#[source] BadRecord),
 }
 
 impl FailedEvent {
-    pub(super) fn new(topic: String, id: PartitionId, event: &Event, reason: FailReason) -> FailedEvent {
+    pub(super) fn new(
+        topic: String,
+        id: PartitionId,
+        event: &Event,
+        attempts: u32,
+        reason: FailReason,
+    ) -> FailedEvent {
         let show =
             |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "null".to_owned(), crate::shorten);
         FailedEvent {
@@ -188,7 +200,12 @@ impl FailedEvent {
             offset: event.offset,
             key: show(&event.key),
             value: show(&event.value),
+            attempts,
             reason,
         }
     }
+}
+
+fn in_attempts(attempts: u32) -> String {
+    if attempts > 1 { format!(" in {attempts} attempts") } else { String::new() }
 }

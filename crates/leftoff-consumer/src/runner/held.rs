@@ -4,9 +4,18 @@ use std::collections::BTreeMap;
 
 use leftoff_wire::{Committed, Offset};
 
+use super::policy::Tries;
 use super::report::PartitionReport;
+use super::tried::Tried;
 use crate::ledger::Ledger;
 use crate::source::{Decision, PartitionId};
+
+/// What an assignment says beside what is held.
+pub(super) struct Assigned {
+    pub(super) log_start: Offset,
+    pub(super) metadata: String,
+    pub(super) unclean: bool,
+}
 
 /// A partition that is held.
 pub(super) struct Held {
@@ -27,6 +36,14 @@ pub(super) struct Held {
     pub(super) leader_epoch: i32,
     /// A jump that is not in the group's history yet.
     pub(super) decision: Option<Decision>,
+    /// An event that was passed by, whose move is not in the group's history yet. Its outcome is the sink's, too.
+    pub(super) passed_by: Option<Decision>,
+    /// Attempts of events that are not done.
+    pub(super) tried: Tried,
+    /// The words that the group has with the offset.
+    pub(super) mirrored_words: String,
+    /// The source was asked not to deliver more of it.
+    pub(super) paused: bool,
     pub(super) handled: u64,
 }
 
@@ -43,8 +60,30 @@ impl Held {
             started_at: Committed::log_start(Offset::ZERO),
             leader_epoch: -1,
             decision: None,
+            passed_by: None,
+            tried: Tried::default(),
+            mirrored_words: String::new(),
+            paused: false,
             handled: 0,
         }
+    }
+
+    /// How often an event was tried by earlier runs.
+    pub(super) fn tries(&self, offset: Offset) -> Tries {
+        Tries { failed: self.tried.events.get(&offset).map_or(0, |tried| tried.failed), failed_here: 0 }
+    }
+
+    /// Why it failed the last time.
+    pub(super) fn why(&self, offset: Offset) -> String {
+        self.tried.events.get(&offset).map_or_else(String::new, |tried| tried.why.clone())
+    }
+
+    /// True if the group does not have what it is to have.
+    pub(super) fn is_ahead_of_the_group(&self) -> bool {
+        self.saved != self.mirrored
+            || self.decision.is_some()
+            || self.passed_by.is_some()
+            || self.tried.encode() != self.mirrored_words
     }
 
     pub(super) fn moved_end(&mut self, end: Offset) {

@@ -1,37 +1,58 @@
 //! The loop: poll, claim, decide where to start, handle, write, save, mirror, stop.
 //!
-//! One thread, one event in flight. The order that everything rests on: the handler answers, the outputs and the offset
-//! behind them are durable in the sink, then the group's offset follows. [`Runner::run`] reads as that table of contents.
+//! The order that everything rests on: the handler answers, the outputs and the offset behind them are durable in the sink,
+//! then the group's offset follows. [`Runner::run`] reads as that table of contents.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `start.rs` | where a partition starts |
+//! | `lanes.rs` | events that are fetched and not done |
+//! | `work.rs` | handing them out, and what follows each answer |
+//! | `policy.rs` | what follows a failed attempt |
+//! | `tried.rs` | what is kept of attempts, so that it survives a crash |
+//! | `save.rs` | when and how all of it is saved |
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leftoff_wire::{Committed, Offset};
 
-use crate::handler::{Answer, Delivery, Handler, HandlerError};
-use crate::ledger::{Ledger, Ticket};
-use crate::sink::{ClaimPartition, Claimed, Outcome, Output, Sink};
+use crate::handler::Handler;
+use crate::ledger::Ledger;
+use crate::sink::{ClaimPartition, Claimed, Sink};
 use crate::source::{Decision, Event, GapReason, PartitionId, Source, SourceEvent};
 
 mod error;
 mod held;
+mod lanes;
 mod options;
+mod policy;
 mod report;
 mod save;
 mod start;
 #[cfg(test)]
 mod tests;
+mod tried;
+mod work;
 
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
-pub use options::{Clock, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock};
+pub use options::{
+    Backoff, Clock, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock,
+};
 pub use report::{NoProgress, PartitionReport, Progress, Report, Status, StopReason};
 pub use start::{Facts, Start, decide};
+pub use tried::own_words;
 
-use held::{Held, Partitions};
+use held::{Assigned, Held, Partitions};
+use lanes::Lanes;
+use policy::{Policy, Waits};
 use save::Unsaved;
+use tried::Tried;
 
 /// The longest that one poll waits, so that a stop is noticed soon.
 const POLL_WAIT: Duration = Duration::from_millis(100);
+/// For how many events a run is careful that found unclean ends without progress.
+const CAREFUL_EVENTS: u64 = 1_000;
 /// How often [`Progress::status`] is called at most while a batch is worked through.
 const STATUS_EVERY: Duration = Duration::from_millis(100);
 
@@ -45,11 +66,16 @@ pub struct Runner<'a> {
     /// Set from outside (a signal) to ask for a clean stop.
     stop: &'a AtomicBool,
     options: &'a RunOptions,
+    policy: Policy,
+    waits: Waits,
     ledger: Ledger,
+    lanes: Lanes,
     partitions: Partitions,
     unsaved: Unsaved,
     report: Report,
     authority: bool,
+    /// For so many events more, each is recorded before it is handed out: one of them ends the runner.
+    careful_events: u64,
     last_mirror: Duration,
     last_status: Duration,
 }
@@ -72,13 +98,6 @@ pub struct Parts<'a> {
     pub options: &'a RunOptions,
 }
 
-/// Whether the loop over a batch goes on.
-enum Flow {
-    GoOn,
-    /// The event was not handled, since the handler was asked to stop; it comes again.
-    GivenBack,
-}
-
 impl<'a> Runner<'a> {
     /// Puts the parts together; nothing is started.
     pub fn new(parts: Parts<'a>) -> Runner<'a> {
@@ -91,11 +110,15 @@ impl<'a> Runner<'a> {
             clock: parts.clock,
             stop: parts.stop,
             options: parts.options,
+            policy: Policy::new(parts.options),
+            waits: Waits::new(parts.options),
             ledger: Ledger::new(),
+            lanes: Lanes::default(),
             partitions: Partitions::default(),
             unsaved: Unsaved::new(now),
             report: Report::default(),
             authority: false,
+            careful_events: 0,
             last_mirror: now,
             last_status: now,
         }
@@ -129,34 +152,48 @@ impl<'a> Runner<'a> {
 
     fn drive(&mut self) -> Result<StopReason, RunError> {
         loop {
+            self.work()?;
             if let Some(reason) = self.reason_to_stop() {
                 return Ok(reason);
             }
-            match self.source.poll(POLL_WAIT)? {
-                SourceEvent::Assigned { topic, id, ownership, committed, log_start, end } => {
-                    self.assigned(Held::new(topic, ownership, committed, end), id, log_start)?;
-                }
-                SourceEvent::Batch { id, ownership, events, next, end } => {
-                    self.batch(id, ownership, events, next, end)?
-                }
-                SourceEvent::Gap { id, ownership, from, to, reason } => {
-                    self.gap(id, ownership, from, to, reason)?;
-                }
-                SourceEvent::Revoked { id, ownership } => self.revoked(id, ownership)?,
-                SourceEvent::Lost { id, ownership } => self.lost(id, ownership),
-                SourceEvent::End { id, ownership, end } => self.at_end(id, ownership, end)?,
-                SourceEvent::Idle => self.idle()?,
+            match self.may_poll(POLL_WAIT) {
+                Some(wait) => self.poll(wait)?,
+                None => self.wait(POLL_WAIT)?,
             }
+            // A batch that holds nothing but markers moves its partition without an event.
+            self.save_if_due()?;
             self.mirror_if_due()?;
+            self.status_if_due();
+        }
+    }
+
+    fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
+        match self.source.poll(wait)? {
+            SourceEvent::Assigned { topic, id, ownership, committed, metadata, unclean, log_start, end } => {
+                let held = Held::new(topic, ownership, committed, end);
+                self.assigned(held, id, &Assigned { log_start, metadata, unclean })
+            }
+            SourceEvent::Batch { id, ownership, events, next, end } => {
+                self.batch(id, ownership, events, next, end)
+            }
+            SourceEvent::Gap { id, ownership, from, to, reason } => self.gap(id, ownership, from, to, reason),
+            SourceEvent::Revoked { id, ownership } => self.revoked(id, ownership),
+            SourceEvent::Lost { id, ownership } => {
+                self.lost(id, ownership);
+                Ok(())
+            }
+            SourceEvent::End { id, ownership, end } => self.at_end(id, ownership, end),
+            SourceEvent::Idle => self.idle(),
         }
     }
 
     fn reason_to_stop(&self) -> Option<StopReason> {
         if self.stop.load(Ordering::SeqCst) {
             Some(StopReason::Asked)
-        } else if self.options.max_events.is_some_and(|max| self.report.handled >= max) {
+        } else if self.options.max_events.is_some_and(|max| self.report.passed() >= max) {
             Some(StopReason::MaxEvents)
-        } else if self.options.until_end && self.partitions.all_at_end(&self.ledger) {
+        } else if self.options.until_end && self.lanes.is_empty() && self.partitions.all_at_end(&self.ledger)
+        {
             Some(StopReason::End)
         } else {
             None
@@ -164,9 +201,10 @@ impl<'a> Runner<'a> {
     }
 
     /// Claims the partition in the sink, decides where to start, and saves at once if that is a decision.
-    fn assigned(&mut self, mut held: Held, id: PartitionId, log_start: Offset) -> Result<(), RunError> {
+    fn assigned(&mut self, mut held: Held, id: PartitionId, assigned: &Assigned) -> Result<(), RunError> {
         if let Some(old) = self.partitions.remove(id) {
             self.ledger.end(id, old.ownership);
+            self.lanes.drop_partition(id);
             self.unsaved.drop_partition(id);
         }
         let claim = ClaimPartition { id, topic: held.topic.clone() };
@@ -181,12 +219,23 @@ impl<'a> Runner<'a> {
             place: authority.then_some(place.as_str()),
             in_sink,
             in_group: held.mirrored,
-            log_start,
+            log_start: assigned.log_start,
             end: held.end,
         };
         let Start { at, decision } = start::decide(&facts, self.options)?;
         if let Some(decision) = &decision {
             self.notice(format!("{}/{}: {decision}", held.topic, id.partition));
+        }
+        let (alone, has_event) = (self.options.save == SavePolicy::EveryEvent, at.next() < held.end);
+        held.tried = Tried::at_start(&assigned.metadata, at.next(), assigned.unclean, alone, has_event);
+        held.mirrored_words = own_words(&assigned.metadata).0.to_owned();
+        if held.tried.asks_for_care() {
+            self.careful_events = CAREFUL_EVENTS;
+            self.notice(format!(
+                "{}/{}: the last runs ended without progress; each event is recorded before it is handled, \
+                 to find the one that ends them",
+                held.topic, id.partition
+            ));
         }
         held.saved = if authority { in_sink } else { held.mirrored };
         held.started_at = at;
@@ -195,7 +244,9 @@ impl<'a> Runner<'a> {
         self.ledger.assign(id, held.ownership, at);
         self.partitions.insert(id, held);
         self.source.seek(id, at.next())?;
-        self.save_decision(id)
+        self.save_decision(id)?;
+        // An unclean end must be counted before anything else can go wrong.
+        self.mirror_words(id)
     }
 
     fn batch(
@@ -211,79 +262,8 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         self.partitions.held(id).moved_end(end);
-        for event in &events {
-            if self.reason_to_stop_within_batch() {
-                break;
-            }
-            let ticket = self.ledger.hand_out(id).expect("each event of the batch was entered in the ledger");
-            assert_eq!(ticket.offset, event.offset, "the ledger hands out in the order of the batch");
-            if let Flow::GivenBack = self.handle(ticket, event)? {
-                break;
-            }
-            self.save_if_due()?;
-            self.mirror_if_due()?;
-            self.status_if_due();
-            self.source.between_events()?;
-        }
-        // A batch that ends in markers moves the partition without an event.
-        self.save_if_due()?;
-        self.status();
+        self.enqueue(id, events);
         Ok(())
-    }
-
-    fn reason_to_stop_within_batch(&self) -> bool {
-        matches!(self.reason_to_stop(), Some(StopReason::Asked | StopReason::MaxEvents))
-    }
-
-    fn handle(&mut self, ticket: Ticket, event: &Event) -> Result<Flow, RunError> {
-        let id = ticket.id;
-        let delivery = Delivery { topic: &self.partitions.held(id).topic, id, event, attempt: 1 };
-        self.progress.handling(&delivery);
-        let outcome = match self.handler.handle(&delivery) {
-            Ok(Answer::Handled { records }) => Outcome::Handled { records },
-            Ok(Answer::Filtered) => Outcome::Filtered,
-            Ok(Answer::Failed { error, retry: _ }) => {
-                return Err(self.failed(ticket, event, FailReason::Reported(error)));
-            }
-            Err(HandlerError::GivenBack { after }) => {
-                self.notice(format!(
-                    "the handler did not answer within {after:?} of the stop; the event comes again"
-                ));
-                self.stop.store(true, Ordering::SeqCst);
-                return Ok(Flow::GivenBack);
-            }
-            Err(error) => return Err(self.failed(ticket, event, FailReason::Handler(error))),
-        };
-        let output = Output { id, offset: ticket.offset, outcome };
-        if let Err(bad) = self.sink.check(&output) {
-            return Err(self.failed(ticket, event, FailReason::Record(bad)));
-        }
-        self.done(ticket, event, output);
-        Ok(Flow::GoOn)
-    }
-
-    fn done(&mut self, ticket: Ticket, event: &Event, output: Output) {
-        self.report.handled += 1;
-        self.report.last_timestamp_ms = Some(event.timestamp_ms);
-        match &output.outcome {
-            Outcome::Handled { records } => self.report.written += records.len() as u64,
-            Outcome::Filtered => self.report.filtered += 1,
-        }
-        let held = self.partitions.held(ticket.id);
-        held.handled += 1;
-        held.leader_epoch = event.leader_epoch;
-        self.unsaved.push(output);
-        self.ledger.handled(ticket);
-    }
-
-    fn failed(&self, ticket: Ticket, event: &Event, reason: FailReason) -> RunError {
-        match self.options.on_fail {
-            OnFail::Stop => {
-                let topic =
-                    self.partitions.get(ticket.id).map_or_else(String::new, |held| held.topic.clone());
-                RunError::HandlerFailed(Box::new(FailedEvent::new(topic, ticket.id, event, reason)))
-            }
-        }
     }
 
     fn gap(
@@ -339,6 +319,7 @@ impl<'a> Runner<'a> {
     fn forget(&mut self, id: PartitionId, ownership: u64) {
         let committed = self.ledger.committed(id);
         self.ledger.end(id, ownership);
+        self.lanes.drop_partition(id);
         if let Some(held) = self.partitions.remove(id) {
             self.report.partitions.push(held.report(id, committed));
         }
@@ -354,7 +335,9 @@ impl<'a> Runner<'a> {
     }
 
     fn idle(&mut self) -> Result<(), RunError> {
-        self.handler.idle().map_err(RunError::HandlerIdle)?;
+        if let Err(error) = self.handler.idle() {
+            self.fault_between_events(error)?;
+        }
         self.save_if_idle()?;
         self.status();
         Ok(())
@@ -381,6 +364,11 @@ impl<'a> Runner<'a> {
     fn notice(&mut self, notice: String) {
         self.progress.notice(&notice);
         self.report.notices.push(notice);
+    }
+
+    /// As a notice, but not kept: there may be one for each attempt.
+    fn remark(&mut self, remark: &str) {
+        self.progress.notice(remark);
     }
 
     fn finish_report(&mut self) {

@@ -1,6 +1,6 @@
 //! What a run can be told.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::{Duration, Instant};
 
 /// How a run goes. The default is the safe choice everywhere.
@@ -8,8 +8,14 @@ use std::time::{Duration, Instant};
 pub struct RunOptions {
     /// When the offset is saved.
     pub save: SavePolicy,
-    /// What happens when an event is not handled.
+    /// What happens when an event is not handled, and its attempts are used up.
     pub on_fail: OnFail,
+    /// How often an event is tried in all. `None`: [`OnFail::default_attempts`].
+    pub attempts: Option<NonZeroU32>,
+    /// How long to wait before an event is tried again.
+    pub backoff: Backoff,
+    /// Where the random part of the waits begins: the same seed, the same waits.
+    pub seed: u64,
     /// What happens when offsets to be read are gone.
     pub on_gap: OnGap,
     /// Where a group starts that has nothing saved.
@@ -31,6 +37,9 @@ impl Default for RunOptions {
         RunOptions {
             save: SavePolicy::EveryEvent,
             on_fail: OnFail::Stop,
+            attempts: None,
+            backoff: Backoff::default(),
+            seed: 0,
             on_gap: OnGap::Stop,
             on_no_offset: OnNoOffset::Earliest,
             on_lost_state: OnLostState::Refuse,
@@ -56,11 +65,45 @@ pub enum SavePolicy {
     AtStop,
 }
 
-/// What happens when an event is not handled.
+/// What happens when an event is not handled, and its attempts are used up.
+///
+/// An event that was skipped is never given to a handler again. One before which a run stopped is: with the next run its
+/// attempts begin anew, since whoever started that wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFail {
-    /// Save what is before it and stop; the event is shown.
+    /// Save what is before it and stop; the event is shown. One attempt, unless more are asked for.
     Stop,
+    /// The same, but without a limit of attempts, unless one is asked for.
+    Retry,
+    /// Pass it by, as a decision: kept by the sink where it keeps outcomes, and in the group's history.
+    Skip,
+}
+
+impl OnFail {
+    /// The attempts where nothing else is asked for; `None` is without a limit.
+    pub fn default_attempts(self) -> Option<NonZeroU32> {
+        match self {
+            OnFail::Stop => Some(NonZeroU32::MIN),
+            OnFail::Retry => None,
+            OnFail::Skip => NonZeroU32::new(3),
+        }
+    }
+}
+
+/// How long to wait before an event is tried again: twice as long each time, up to a limit; a random part of the second
+/// half of it is left out, so that many runners do not come back all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// Before the first retry.
+    pub first: Duration,
+    /// At most.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(60) }
+    }
 }
 
 /// What happens when offsets to be read are gone.
@@ -97,6 +140,9 @@ pub enum OnLostState {
 pub trait Clock {
     /// Time since any fixed moment; never goes back.
     fn now(&self) -> Duration;
+
+    /// Lets so much time pass.
+    fn sleep(&self, length: Duration);
 }
 
 /// The time of this machine since it was made.
@@ -119,5 +165,9 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn sleep(&self, length: Duration) {
+        std::thread::sleep(length);
     }
 }

@@ -12,6 +12,12 @@ pub struct Report {
     pub handled: u64,
     /// Events left out on purpose.
     pub filtered: u64,
+    /// Events passed by, since no attempt succeeded.
+    pub skipped: u64,
+    /// Attempts that failed, whatever became of their events.
+    pub failed_attempts: u64,
+    /// How often a handler ended or broke the rules, and was started again where the policy said so.
+    pub faults: u64,
     /// Records written.
     pub written: u64,
     /// Outputs that the sink had already and did not take again.
@@ -28,6 +34,13 @@ pub struct Report {
     pub notices: Vec<String>,
     /// Why it stopped; `None` if an error stopped it.
     pub stopped: Option<StopReason>,
+}
+
+impl Report {
+    /// Events that are done, one way or another.
+    pub fn passed(&self) -> u64 {
+        self.handled + self.skipped
+    }
 }
 
 /// What became of one partition.

@@ -55,7 +55,8 @@ impl Unsaved {
 
 impl Runner<'_> {
     pub(super) fn save_if_due(&mut self) -> Result<(), RunError> {
-        if self.unsaved.is_due(self.options.save, self.clock.now()) { self.save() } else { Ok(()) }
+        let policy = if self.careful_events > 0 { SavePolicy::EveryEvent } else { self.options.save };
+        if self.unsaved.is_due(policy, self.clock.now()) { self.save() } else { Ok(()) }
     }
 
     /// Nothing to handle: a good moment, unless saves were asked for at the stop only.
@@ -74,6 +75,12 @@ impl Runner<'_> {
         }
         self.save()?;
         self.mirror()
+    }
+
+    /// What the group is to know of attempts, if it does not yet.
+    pub(super) fn mirror_words(&mut self, id: PartitionId) -> Result<(), RunError> {
+        let held = self.partitions.held(id);
+        if held.tried.encode() == held.mirrored_words { Ok(()) } else { self.mirror() }
     }
 
     /// Everything handled goes into the sink with the offset behind it, in one step.
@@ -125,6 +132,8 @@ impl Runner<'_> {
                         let held = self.partitions.held(save.id);
                         held.mirrored = Some(save.committed);
                         held.decision = None;
+                        held.passed_by = None;
+                        held.mirrored_words = save.metadata;
                     }
                     return Ok(());
                 }
@@ -140,19 +149,16 @@ impl Runner<'_> {
 
     /// The partitions whose group offset is not what is saved.
     fn behind(&self) -> impl Iterator<Item = Save> {
-        self.partitions
-            .iter()
-            .filter(|(_, held)| held.saved != held.mirrored || held.decision.is_some())
-            .filter_map(|(id, held)| {
-                Some(Save {
-                    id,
-                    ownership: held.ownership,
-                    committed: held.saved?,
-                    leader_epoch: held.leader_epoch,
-                    metadata: String::new(),
-                    decision: held.decision.clone(),
-                })
+        self.partitions.iter().filter(|(_, held)| held.is_ahead_of_the_group()).filter_map(|(id, held)| {
+            Some(Save {
+                id,
+                ownership: held.ownership,
+                committed: held.saved?,
+                leader_epoch: held.leader_epoch,
+                metadata: held.tried.encode(),
+                decision: held.decision.clone().or_else(|| held.passed_by.clone()),
             })
+        })
     }
 
     /// At the end of a run: what is handled is saved, unless the sink or the group is what failed.

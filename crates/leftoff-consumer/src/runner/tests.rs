@@ -3,16 +3,22 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::*;
-use crate::handler::Record;
+use crate::handler::{Answer, HandlerError, Record};
 use crate::sink::{SinkError, Written};
 use crate::source::SourceError;
 use crate::testing::*;
 
+mod crash_loops;
+mod policies;
 mod starts;
 mod whole;
+
+/// What comes of an attempt, by the event's offset and the attempt's number.
+type AnswerTo = fn(i64, u32) -> Result<Answer, HandlerError>;
 
 /// A run over a script: what it is made of, all of it with a default.
 struct Case {
@@ -24,8 +30,11 @@ struct Case {
     saves: Vec<SourceError>,
     refuses: Option<i64>,
     answer: fn(i64) -> Result<Answer, HandlerError>,
+    /// In its place: what comes of an attempt, by its number.
+    attempts: Option<AnswerTo>,
     /// How far the clock goes on each time it is read.
     step_ms: u64,
+    idle_polls: u32,
 }
 
 impl Default for Case {
@@ -39,7 +48,9 @@ impl Default for Case {
             saves: Vec::new(),
             refuses: None,
             answer: |_| one_record(),
+            attempts: None,
             step_ms: 0,
+            idle_polls: 0,
         }
     }
 }
@@ -51,13 +62,18 @@ struct Ran {
 
 fn run(case: Case) -> Ran {
     let (trace, stop) = (Trace::default(), Arc::new(AtomicBool::new(false)));
+    let clock = Rc::new(StepClock { now: Cell::default(), step: Duration::from_millis(case.step_ms) });
     let mut source = ScriptSource {
         script: case.script.into(),
         saves: case.saves.into(),
         stop: stop.clone(),
         trace: trace.clone(),
+        idle_polls: case.idle_polls,
+        clock: clock.clone(),
     };
-    let mut handler = FnHandler { answer: case.answer, trace: trace.clone() };
+    let Case { answer, attempts, .. } = case;
+    let answer = move |offset, attempt| attempts.map_or_else(|| answer(offset), |of| of(offset, attempt));
+    let mut handler = FnHandler { answer, trace: trace.clone() };
     let mut sink = MemSink {
         authority: case.authority,
         stands: case.in_sink.iter().map(|&(partition, at)| (id(partition), next(at))).collect(),
@@ -65,13 +81,12 @@ fn run(case: Case) -> Ran {
         refuses: case.refuses,
         trace: trace.clone(),
     };
-    let clock = StepClock { now: Cell::default(), step: Duration::from_millis(case.step_ms) };
     let result = Runner::new(Parts {
         source: &mut source,
         handler: &mut handler,
         sink: &mut sink,
         progress: &mut NoProgress,
-        clock: &clock,
+        clock: clock.as_ref(),
         stop: &stop,
         options: &case.options,
     })

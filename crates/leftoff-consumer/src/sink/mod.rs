@@ -63,6 +63,17 @@ pub enum Outcome {
     },
     /// Left out on purpose.
     Filtered,
+    /// Not handled, and passed by: a decision of the policy for failed events.
+    Skipped(GaveUp),
+}
+
+/// How an event was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GaveUp {
+    /// How often it was tried, earlier runs included.
+    pub attempts: u32,
+    /// Why the last attempt failed, shortened, on one line.
+    pub why: String,
 }
 
 /// How far a partition moves in a [`Sink::write`].

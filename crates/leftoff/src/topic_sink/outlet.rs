@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use leftoff_consumer::runner::own_words;
 use leftoff_wire::{Offset, Uuid};
 
 const PREFIX: &str = "out=topic:";
 
 /// A topic that holds the records of a group, for one partition that the group reads. Its text is the metadata of the group's
-/// offset: `out=topic:alerts/AAAAAAAAAAAAAAAAAAAAAQ from=17`.
+/// offset, behind what may be said of attempts: `out=topic:alerts/AAAAAAAAAAAAAAAAAAAAAQ from=17`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outlet {
     /// The topic's name.
@@ -35,7 +36,7 @@ impl FromStr for Outlet {
 
     fn from_str(text: &str) -> Result<Outlet, NoOutlet> {
         let (place, from) =
-            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once(' ')).ok_or(NoOutlet)?;
+            own_words(text).1.strip_prefix(PREFIX).and_then(|rest| rest.split_once(' ')).ok_or(NoOutlet)?;
         let (topic, id) = place.split_once('/').ok_or(NoOutlet)?;
         let from = from.strip_prefix("from=").and_then(|from| from.parse().ok()).and_then(Offset::new);
         match (id.parse(), from) {
@@ -59,6 +60,7 @@ mod tests {
             Outlet { topic: "a.b-c".to_owned(), topic_id: Uuid::OFFSETS, from: Offset::new(17).unwrap() };
         let text = outlet.to_string();
         assert_eq!(text, "out=topic:a.b-c/AAAAAAAAAAAAAAAAAAAAAg from=17");
+        assert_eq!(format!("tried=7:1:why {text}").parse(), Ok(outlet.clone()));
         assert_eq!(text.parse(), Ok(outlet));
         for other in [
             "",

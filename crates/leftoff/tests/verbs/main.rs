@@ -7,6 +7,7 @@ mod crash;
 mod groups;
 mod kill;
 mod live;
+mod policies;
 mod process;
 mod produce;
 mod run;

@@ -1,12 +1,13 @@
 //! `leftoff run`
 
 use std::ffi::OsString;
-use std::num::NonZeroU64;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use leftoff_consumer::runner::{self, SavePolicy};
+use leftoff_consumer::runner::{self, Backoff, SavePolicy};
 use leftoff_consumer::sink::Promise;
 
 use super::value::{event_count, group_name, parsed, topic_name, value};
@@ -34,9 +35,18 @@ pub struct RunArgs {
     /// Refuse to run where --out cannot promise this; --explain says what it promises
     #[arg(long, value_name = "PROMISE", value_enum)]
     pub require: Option<Require>,
-    /// What to do when the command answers with an error or exits
+    /// What to do when an event is not handled (the command answers with an error, exits, dies, takes too long or
+    /// prints what is no answer) and its attempts are used up
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
     pub on_fail: OnFail,
+    /// How often an event is tried, also over crashes and restarts [default: 1 with stop, 3 with skip, no limit with
+    /// retry]
+    #[arg(long, value_name = "N", value_parser = parsed(attempt_count))]
+    pub attempts: Option<NonZeroU32>,
+    /// How long to wait before the first retry and at most: 1s..1m doubles from 1 second to 1 minute, 5s waits 5
+    /// seconds each time; up to half of it is left out at random
+    #[arg(long, value_name = "FROM..TO", default_value = "1s..1m", value_parser = value::<Wait>())]
+    pub backoff: Wait,
     /// What to do when events that are not handled yet are deleted or damaged
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnGap::Stop)]
     pub on_gap: OnGap,
@@ -59,11 +69,11 @@ pub struct RunArgs {
     /// How long the command may go on with its event after a stop
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parsed(parse_duration))]
     pub drain: Duration,
-    /// How long the command may take for one event before it is killed, which stops the run [default: as long as it
-    /// likes]
+    /// How long the command may take for one event before it is killed, which is a failed attempt [default: as long as
+    /// it likes]
     #[arg(long, value_name = "DURATION", value_parser = parsed(parse_duration))]
-    #[arg(long_help = format!("How long the command may take for one event before it is killed, which stops the run \
-        [default: as long as it likes]: {DURATION_FORMS}"))]
+    #[arg(long_help = format!("How long the command may take for one event before it is killed, which is a failed \
+        attempt [default: as long as it likes]: {DURATION_FORMS}"))]
     pub handler_timeout: Option<Duration>,
     /// Print what --out promises and where each partition would start, and do nothing
     #[arg(long)]
@@ -96,8 +106,12 @@ impl Require {
 /// What a failed event leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnFail {
-    /// Stop before it; the next run begins with it
+    /// Stop before it and show it; the next run begins with it
     Stop,
+    /// The same, but try it again and again first
+    Retry,
+    /// Pass it by; that is in the group's history, and in the outcomes of a file
+    Skip,
 }
 
 /// What a gap leads to.
@@ -127,6 +141,29 @@ pub enum OnLostState {
     Stop,
     /// Go on where the group says
     Group,
+}
+
+/// How long to wait before a retry: `1s..1m`, or `5s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait(pub Backoff);
+
+impl FromStr for Wait {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Wait, BadValue> {
+        let bad = || BadValue::new(text, "a wait", "FROM..TO or a duration", "1s..1m");
+        let (first, most) = text.split_once("..").unwrap_or((text, text));
+        let (first, most) =
+            (parse_duration(first).map_err(|_| bad())?, parse_duration(most).map_err(|_| bad())?);
+        if first > most { Err(bad()) } else { Ok(Wait(Backoff { first, most })) }
+    }
+}
+
+/// How often, at least once.
+fn attempt_count(text: &str) -> Result<NonZeroU32, BadValue> {
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    let bad = || BadValue::new(text, "a number of attempts", "a whole number from 1", "3");
+    if is_number { text.parse().map_err(|_| bad()) } else { Err(bad()) }
 }
 
 /// When to save: `event`, `every=100`, `every=5s` or `stop`.
@@ -161,7 +198,12 @@ impl RunArgs {
             save: self.save.0,
             on_fail: match self.on_fail {
                 OnFail::Stop => runner::OnFail::Stop,
+                OnFail::Retry => runner::OnFail::Retry,
+                OnFail::Skip => runner::OnFail::Skip,
             },
+            attempts: self.attempts,
+            backoff: self.backoff.0,
+            seed: RandomState::new().build_hasher().finish(),
             on_gap: match self.on_gap {
                 OnGap::Stop => runner::OnGap::Stop,
                 OnGap::Earliest => runner::OnGap::Earliest,
@@ -205,6 +247,25 @@ mod tests {
         ];
         for (text, expect) in table {
             assert_eq!(text.parse::<Save>().ok().map(|save| save.0), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_read_as_a_range_or_a_duration() {
+        let wait = |first, most| {
+            Some(Backoff { first: Duration::from_millis(first), most: Duration::from_millis(most) })
+        };
+        let table = [
+            ("1s..1m", wait(1_000, 60_000)),
+            ("0ms..0ms", wait(0, 0)),
+            ("5s", wait(5_000, 5_000)),
+            ("1m..1s", None),
+            ("1..2", None),
+            ("..", None),
+            ("", None),
+        ];
+        for (text, expect) in table {
+            assert_eq!(text.parse::<Wait>().ok().map(|wait| wait.0), expect, "{text}");
         }
     }
 }

@@ -48,6 +48,7 @@ fn every_verb_of_the_manual_is_read() {
         "leftoff wait -g g --until end --timeout 30s",
         "leftoff check -g g --data ./d --out file:a.ndjson --drained",
         "leftoff run -t quakes -g g --data ./d --out file:a.ndjson -- python3 handler.py --flag",
+        "leftoff run -t quakes -g g --on-fail skip --attempts 5 --backoff 100ms..5s -- ./handler",
         "leftoff doctor --repair",
         "leftoff backup there",
         "leftoff completion bash",

@@ -1,12 +1,13 @@
 //! Places that keep the offset themselves: how a group remembers where they are, and what they say.
 //!
-//! `run` keeps `out=file:/absolute/path` as the metadata of each offset that it saves, so that the other verbs find the
-//! sidecar, whose word counts (the group's offset is a mirror of it).
+//! `run` keeps `out=file:/absolute/path` in the metadata of each offset that it saves, behind what it may say of attempts, so
+//! that the other verbs find the sidecar, whose word counts (the group's offset is a mirror of it).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Vacant;
 use std::path::{Path, PathBuf};
 
+use leftoff_consumer::runner::own_words;
 use leftoff_consumer::sink::file::FileState;
 use leftoff_consumer::sink::{FileSink, SinkError};
 use leftoff_consumer::source::PartitionId;
@@ -28,7 +29,7 @@ pub fn metadata_of(place: &Place) -> String {
 
 /// The file that a metadata text names.
 pub fn file_in(metadata: &str) -> Option<PathBuf> {
-    metadata.strip_prefix(PREFIX).filter(|path| !path.is_empty()).map(PathBuf::from)
+    own_words(metadata).1.strip_prefix(PREFIX).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// What the files say that keep a group's offsets.
@@ -105,7 +106,8 @@ mod tests {
         assert!(
             file_in(&metadata_of(&Place::File("a.ndjson".into()))).is_some_and(|path| path.is_absolute())
         );
-        for other in ["", "out=file:", "out=stdout", "whatever a client wrote"] {
+        assert_eq!(file_in("tried=7:1:why begun=7 out=file:/tmp/a"), Some(PathBuf::from("/tmp/a")));
+        for other in ["", "out=file:", "tried=7:1:why", "out=stdout", "whatever a client wrote"] {
             assert_eq!(file_in(other), None, "{other}");
         }
         assert_eq!(metadata_of(&Place::Stdout), "");

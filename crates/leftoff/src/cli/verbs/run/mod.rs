@@ -137,6 +137,15 @@ fn summary(report: &Report) -> String {
         text += &format!(" ({} filtered)", report.filtered);
     }
     text += &format!(", {} written", report.written);
+    if report.skipped > 0 {
+        text += &format!(", {} skipped", report.skipped);
+    }
+    if report.failed_attempts > 0 {
+        text += &format!(", {} failed attempts", report.failed_attempts);
+    }
+    if report.faults > 0 {
+        text += &format!(", the handler ended or broke the rules {} times", report.faults);
+    }
     for partition in &report.partitions {
         let (topic, number) = (&partition.topic, partition.id.partition);
         text += &match partition.committed {
@@ -161,9 +170,11 @@ fn from_run(error: &RunError) -> Failure {
         RunError::Refused(Refusal::LostState { .. }) => {
             failure.hint("--on-lost-state group goes on where the group says")
         }
+        RunError::HandlerFailed(_) => {
+            failure.hint("to try it more often: --on-fail retry; to pass it by: --on-fail skip")
+        }
         RunError::Refused(Refusal::Gap { .. } | Refusal::AboveEnd { .. } | Refusal::NoOffset { .. })
         | RunError::HandlerIdle(_)
-        | RunError::HandlerFailed(_)
         | RunError::Fenced { .. }
         | RunError::Sink(_)
         | RunError::Source(_)
