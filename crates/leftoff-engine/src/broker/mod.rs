@@ -443,8 +443,9 @@ impl Broker {
     ) -> Result<crate::log::Appended, LogError> {
         let epoch = self.state.metadata.leader_epoch();
         let log = self.state.logs.get_mut(&partition).expect("callers look the log up first");
-        let appended = log.append(batches, epoch)?;
+        // Should it fail: what was cut off again is synced with the round.
         self.rounds.dirty.insert(partition);
+        let appended = log.append(batches, epoch)?;
         self.unchecked_bytes += appended.bytes;
         Ok(appended)
     }

@@ -128,6 +128,10 @@ impl Broker {
         let mut metadata_log = open_log(&disk, METADATA_DIR, METADATA_LOG, &ends, None, Access::Writer)?;
         let end = metadata_log.read_tail(&mut |_| {})?.valid_end;
         settle(&mut metadata_log, end, &mut recovered)?;
+        if !marks.was_clean() {
+            // Before folders that it does not claim are moved out of the way.
+            sync_ends(&disk, std::iter::once(&metadata_log))?;
+        }
         let metadata = replay::metadata(&metadata_log)?;
         marks.retain(|partition| {
             INTERNAL_LOGS.iter().any(|(internal, _)| internal == partition)
@@ -139,7 +143,7 @@ impl Broker {
         open_logs(&disk, &metadata, &ends, &config, &mut logs)?;
         settle_tails(&metadata, &mut logs, &mut recovered)?;
         if !marks.was_clean() {
-            sync_ends(&disk, &logs)?;
+            sync_ends(&disk, logs.values())?;
         }
         for log in logs.values() {
             if let Some(damage) = log.mark_damage() {
@@ -385,9 +389,9 @@ fn named_below_the_mark(
 /// A process that was killed may have cut a log back after a failed write, and not have synced that: the page cache shows the
 /// cut, the disk does not have it, and a power cut would bring back what was taken away. So everything that a reader is
 /// about to see is synced first. A log with a tail was synced when that was settled.
-fn sync_ends(disk: &Arc<dyn Disk>, logs: &BTreeMap<PartitionId, Log>) -> Result<(), OpenError> {
+fn sync_ends<'a>(disk: &Arc<dyn Disk>, logs: impl Iterator<Item = &'a Log>) -> Result<(), OpenError> {
     let (mut files, mut dirs) = (Vec::new(), Vec::new());
-    for log in logs.values() {
+    for log in logs {
         files.extend(log.end_file()?);
         // A segment that was made for the refused append has gone from the folder in the same way.
         dirs.push(log.dir().to_owned());
