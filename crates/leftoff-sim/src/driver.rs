@@ -489,7 +489,7 @@ impl Run {
         });
         let has_offsets = self.history.offsets.iter().any(|fact| fact.request == id);
         if !is_there || has_offsets && broker.state().offsets_log().end() == offsets_end {
-            self.history.forget(id);
+            self.history.make_ghosts(id);
             self.not_written.insert(id);
         }
     }

@@ -69,8 +69,13 @@ pub fn cases(text: &str, base: &MemDisk) -> Vec<Plan> {
     plans
 }
 
+/// All of a write can be there although it failed.
 const OPS: &[(Op, usize, &[FaultKind])] = &[
-    (Op::Write, 1, &[FaultKind::Io, FaultKind::ShortWrite(70), FaultKind::NoSpace(7)]),
+    (
+        Op::Write,
+        1,
+        &[FaultKind::Io, FaultKind::ShortWrite(70), FaultKind::ShortWrite(usize::MAX), FaultKind::NoSpace(7)],
+    ),
     (Op::Sync, 1, &[FaultKind::Io]),
     (Op::SyncDir, 1, &[FaultKind::Io]),
     (Op::Create, 1, &[FaultKind::Io, FaultKind::NoSpace(0)]),

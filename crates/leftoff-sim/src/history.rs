@@ -17,6 +17,9 @@ pub struct History {
     pub topics: Vec<Fact<TopicChange>>,
     /// Events, by partition.
     pub partitions: BTreeMap<PartitionId, Events>,
+    /// Batches that were taken back, of requests that were not told so: a power cut may bring them back as long as nothing
+    /// else has their place.
+    pub ghosts: Vec<(PartitionId, Fact<BatchFact>)>,
     /// Changes of the offsets log that were asked for, in order.
     pub offsets: Vec<Fact<OffsetsChange>>,
 }
@@ -59,6 +62,8 @@ pub type Topics = BTreeMap<Uuid, (String, i32)>;
 pub struct Events {
     /// In order, without holes.
     pub batches: Vec<Fact<BatchFact>>,
+    /// Batches behind them that may be back.
+    pub ghosts: Vec<BatchFact>,
     /// The highest log start that anybody saw.
     pub seen_start: i64,
     /// The highest log start that anything that was asked for could lead to.
@@ -122,8 +127,20 @@ impl History {
         }
     }
 
+    /// The request was taken back, and may not be told so.
+    pub fn make_ghosts(&mut self, request: RequestId) {
+        for (partition, events) in &self.partitions {
+            let ghosts = events.batches.iter().filter(|fact| fact.request == request);
+            self.ghosts.extend(ghosts.map(|fact| (*partition, fact.clone())));
+        }
+        let ghosts = std::mem::take(&mut self.ghosts);
+        self.forget(request);
+        self.ghosts = ghosts;
+    }
+
     /// The request was refused: nothing of it may ever be seen.
     pub fn forget(&mut self, request: RequestId) {
+        self.ghosts.retain(|(_, fact)| fact.request != request);
         self.topics.retain(|fact| fact.request != request);
         self.offsets.retain(|fact| fact.request != request);
         for events in self.partitions.values_mut() {
@@ -219,6 +236,13 @@ impl History {
         self.topics[..topics].iter_mut().for_each(|fact| fact.is_known = true);
         self.offsets[..offsets].iter_mut().for_each(|fact| fact.is_known = true);
         self.see(state);
+        for (partition, ghost) in std::mem::take(&mut self.ghosts) {
+            if let Some(events) = self.partitions.get_mut(&partition)
+                && events.end() <= ghost.what.base
+            {
+                events.ghosts.push(ghost.what);
+            }
+        }
     }
 
     /// After a start: what survived is settled, what did not never was.
@@ -256,6 +280,16 @@ impl Events {
             (fact.what.base, fact.what.next) = (base, base + count);
             base += count;
         }
+    }
+
+    /// Where the log ends at most.
+    pub fn possible_end(&self) -> i64 {
+        self.ghosts.iter().map(|ghost| ghost.next).fold(self.end(), i64::max)
+    }
+
+    /// What may be found at an offset.
+    pub fn at(&self, base: i64) -> impl Iterator<Item = &BatchFact> {
+        self.batches.iter().map(|fact| &fact.what).chain(&self.ghosts).filter(move |batch| batch.base == base)
     }
 
     /// Where the next batch goes.

@@ -134,14 +134,14 @@ fn check_events(events: &Events, log: &Log, expect: Expect) -> Result<(), String
         let possible = events.possible_start;
         return Err(format!("log start {start} is not in {least_start}..={possible}"));
     }
-    if end < least_end || end > events.end() {
-        return Err(format!("ends at {end}, not in {least_end}..={}", events.end()));
+    if end < least_end || end > events.possible_end() {
+        return Err(format!("ends at {end}, not in {least_end}..={}", events.possible_end()));
     }
     if !expect.is_settled && start > end {
         return Ok(());
     }
     check_undamaged(log)?;
-    let mut at = None;
+    let (mut at, mut epoch) = (None, None);
     for step in log.read_batches(log.log_start()) {
         let (header, bytes) = match step.map_err(|error| error.to_string())? {
             ReadBatch::Batch { header, bytes } => (header, bytes),
@@ -151,12 +151,14 @@ fn check_events(events: &Events, log: &Log, expect: Expect) -> Result<(), String
         if at.is_some_and(|at| at != base) || at.is_none() && base > start {
             return Err(format!("a batch begins at {base}, expected at {at:?}, log start {start}"));
         }
-        let fact = events.batches.iter().find(|fact| fact.what.base == base);
-        let fact = fact.ok_or_else(|| format!("a batch begins at {base}, where none was appended"))?;
-        at = Some(fact.what.next);
-        if !is_same(&bytes, &fact.what.bytes) {
-            return Err(format!("the batch at {base} is not the one of {:?}", fact.request));
-        }
+        let batch = events.at(base).find(|batch| is_same(&bytes, &batch.bytes));
+        let batch = batch.ok_or_else(|| format!("the batch at {base} is not what was appended there"))?;
+        at = Some(batch.next);
+        epoch = Some(header.partition_leader_epoch);
+    }
+    let checkpoint = log.last_epoch().map_err(|error| error.to_string())?;
+    if expect.is_settled && epoch.is_some() && epoch != checkpoint {
+        return Err(format!("the last batch has leader epoch {epoch:?}, the checkpoint {checkpoint:?}"));
     }
     match at {
         Some(at) if at != end => Err(format!("batches end at {at}, the log at {end}")),

@@ -74,6 +74,10 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "config offsets.segment=600 offsets.retention=700; topic t 1; topic out 1; append t/0 9; set g t/0 +1 -> out/0 1; set g t/0 +1 -> out/0 1; commit h t/0 2; commit h t/0 3; commit h t/0 4; set g t/0 +1 -> out/0 1; retention; commit h t/0 5; set g t/0 +1 -> out/0 1; retention",
     ),
     (
+        "carry-lone-set",
+        "config offsets.segment=600 offsets.retention=700; topic t 1; topic out 1; append t/0 9; rest; set g t/0 +1 -> out/0 1; commit h t/0 2; commit h t/0 3; commit h t/0 4; commit h t/0 5; commit h t/0 6; commit h t/0 7; retention; append t/0 1",
+    ),
+    (
         "carry-tombstones",
         "config offsets.segment=500 offsets.retention=600; topic t 1; append t/0 9; commit g t/0 2; delete-offsets g t/0; join h; leave h; delete-group h; commit f t/0 1; commit f t/0 2; commit f t/0 3; commit f t/0 4; retention; ask; commit g t/0 3; join h; restart; commit f t/0 5",
     ),
