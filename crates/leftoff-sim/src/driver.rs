@@ -222,6 +222,11 @@ impl Run {
             }
             Command::Rest => self.pass(REST_MS),
             Command::Retention => self.pass(RETENTION_CHECK_MS),
+            Command::Later => {
+                self.tick(RETENTION_CHECK_MS);
+                Ok(())
+            }
+            Command::Due => self.pass(0),
             Command::Restart => {
                 self.close()?;
                 self.reopen()

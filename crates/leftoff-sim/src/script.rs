@@ -157,6 +157,10 @@ pub enum Command {
     Rest,
     /// `retention`: five minutes pass, and what is due is done
     Retention,
+    /// `later`: five minutes pass, and nothing is done yet
+    Later,
+    /// `due`: what is due is done
+    Due,
     /// `restart`: a clean stop, and a start
     Restart,
     /// `kill`: SIGKILL, and a start. What was written and not synced is still in the page cache, and not on the disk
@@ -247,6 +251,8 @@ fn command(words: &[&str]) -> Option<Command> {
         ["ask"] => Command::Ask,
         ["rest"] => Command::Rest,
         ["retention"] => Command::Retention,
+        ["later"] => Command::Later,
+        ["due"] => Command::Due,
         ["restart"] => Command::Restart,
         ["kill"] => Command::Kill,
         _ => return None,

@@ -75,7 +75,7 @@ pub const SCRIPTS: &[(&str, &str)] = &[
     ),
     (
         "carry-lone-set",
-        "config offsets.segment=600 offsets.retention=700; topic t 1; topic out 1; append t/0 9; rest; set g t/0 +1 -> out/0 1; commit h t/0 2; commit h t/0 3; commit h t/0 4; commit h t/0 5; commit h t/0 6; commit h t/0 7; retention; append t/0 1",
+        "config offsets.segment=600 offsets.retention=700; topic t 1; topic out 1; append t/0 9; rest; later; set g t/0 +1 -> out/0 1; commit h t/0 2; commit h t/0 3; commit h t/0 4; commit h t/0 5; commit h t/0 6; commit h t/0 7; due; append t/0 1",
     ),
     (
         "carry-tombstones",
