@@ -555,7 +555,7 @@ impl Run {
             return Err(Stop::PowerCut);
         }
         match (latched, self.mood) {
-            (Some(_), Mood::Failing) => return Err(Stop::Latched),
+            (Some(_), Mood::Failing) => return Err(self.finish_latched()),
             (Some(why), _) => return Err(Stop::Wrong(format!("latched, and nothing had failed: {why}"))),
             (None, _) => {}
         }
@@ -563,6 +563,23 @@ impl Run {
             self.compare_with_a_view()?;
         }
         Ok(())
+    }
+
+    /// A sync that was under way ends after another one failed: nothing may come of it.
+    fn finish_latched(&mut self) -> Stop {
+        let now = self.tick(1);
+        let (Some(job), Some(broker)) = (self.job.take(), &mut self.broker) else { return Stop::Latched };
+        let result = job.run(&*self.disk);
+        broker.handle(now, Input::Synced { round: job.round, result });
+        while let Some(output) = broker.poll_output() {
+            match output {
+                Output::Sync(_) | Output::Reply { reply: Reply::Refused(_), .. } => {}
+                Output::Reply { id, reply } => {
+                    return Stop::Wrong(format!("after storage failed, {id:?} was answered {reply:?}"));
+                }
+            }
+        }
+        Stop::Latched
     }
 
     fn replied(&mut self, id: RequestId, reply: Reply) -> Result<(), Stop> {

@@ -236,6 +236,11 @@ impl History {
         self.topics[..topics].iter_mut().for_each(|fact| fact.is_known = true);
         self.offsets[..offsets].iter_mut().for_each(|fact| fact.is_known = true);
         self.see(state);
+        self.let_ghosts_be();
+    }
+
+    /// A power cut may bring back what was taken back.
+    pub fn let_ghosts_be(&mut self) {
         for (partition, ghost) in std::mem::take(&mut self.ghosts) {
             if let Some(events) = self.partitions.get_mut(&partition)
                 && events.end() <= ghost.what.base
