@@ -23,6 +23,9 @@ pub const ONLY: &str = "LEFTOFF_FAULT";
 /// Images of a power cut after the start that follows a fault.
 const IMAGES: usize = 6;
 
+/// Images of a power cut right after a sync has failed: it takes one mark that is torn and another one that is missing.
+const IMAGES_AFTER_A_FAILED_SYNC: usize = 100;
+
 /// Where it went wrong.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -130,7 +133,8 @@ fn hold_parts(text: &str, base: &MemDisk, plan: &Plan, during: &mut &'static str
     if !plan.faults.iter().any(|fault| fault.kind == FaultKind::ShortWrite(usize::MAX)) {
         let mut possible = history.clone();
         possible.let_ghosts_be();
-        for image in mem.survivors(IMAGES, seed(2)) {
+        let images = if sync_failed { IMAGES_AFTER_A_FAILED_SYNC } else { IMAGES };
+        for image in mem.survivors(images, seed(2)) {
             open(&image, &script, &possible)?;
         }
     }

@@ -182,6 +182,10 @@ fn check_undamaged(log: &Log) -> Result<(), String> {
         FindingKind::OffsetIndex | FindingKind::TimeIndex => {}
     });
     verified.map_err(|error| error.to_string())?;
+    let segments = log.segments().map_err(|error| error.to_string())?;
+    if let Some(segment) = segments.iter().find(|segment| segment.base > segment.next) {
+        wrong.get_or_insert(format!("a segment has a name above its end: {segment:?}"));
+    }
     wrong.map_or(Ok(()), Err)
 }
 

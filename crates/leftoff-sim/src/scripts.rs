@@ -103,6 +103,10 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "topic t 1; topic out 1; append t/0 3; append t/0 1 & set g t/0 +1 -> out/0 1 & delete-topic out; set g t/0 +1 -> t/0 1; restart",
     ),
     (
+        "marks-sync-fails-beside-another",
+        "topic t 1; append t/0 1; append t/0 1 & rest & append t/0 1 | topic v 1; append t/0 1",
+    ),
+    (
         "asked-before-the-sync",
         "topic t 1 & ask & append t/0 3; commit g t/0 1 & ask & commit g t/0 2 & ask; delete-topic t & ask",
     ),
