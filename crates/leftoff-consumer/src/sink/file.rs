@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use leftoff_wire::Committed;
 
 use super::line::{append_lines, check_records};
-use super::outcomes::{outcome_lines, skipped_lines};
+use super::outcomes::{outcome_lines, outcome_ranges, skipped_ranges};
 use super::{
     BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
     assert_moves_cover,
@@ -93,7 +93,8 @@ impl FileSink {
         let open = self.claimed.as_mut().expect("a write follows a claim");
         let mut lines = Vec::new();
         outputs.iter().for_each(|output| append_lines(&mut lines, output));
-        let outcome_lines = (outcome_lines(outputs) + &skipped_lines(moves)).into_bytes();
+        let outcomes = outcome_ranges(outputs);
+        let outcome_lines = outcome_lines(outcomes.iter().chain(&skipped_ranges(moves))).into_bytes();
         let state = open.state.after(moves, lines.len(), outcome_lines.len());
         let (ops, paths) = (self.ops.as_mut(), &self.paths);
         append_synced(ops, Part::Data, &open.data, paths, &lines, open.state.data_bytes)?;

@@ -15,11 +15,15 @@ use crate::source::PartitionId;
 pub mod file;
 mod line;
 mod outcomes;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod stdout;
 
 pub use file::FileSink;
 pub use line::ID_KEY;
-pub use outcomes::{outcome_lines, skipped_lines};
+pub use outcomes::{OutcomeRange, outcome_lines, outcome_ranges, skipped_ranges};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteSink;
 pub use stdout::StdoutSink;
 
 /// A partition to claim.

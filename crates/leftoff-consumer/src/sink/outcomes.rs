@@ -1,9 +1,9 @@
-//! The evidence for events without output: `TOPIC_ID PARTITION FROM-TO handled|filtered|skipped`, a line a range, both ends
-//! included.
-//! One that was given up has a line of its own: `TOPIC_ID PARTITION OFFSET-OFFSET skipped attempts=3 WHY`.
+//! The evidence for events without output, as ranges: which offsets, and whether they were handled, filtered or skipped. As text
+//! `TOPIC_ID PARTITION FROM-TO handled|filtered|skipped`, a line a range, both ends included. An event that was given up has
+//! a range of its own: `TOPIC_ID PARTITION OFFSET-OFFSET skipped attempts=3 WHY`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use leftoff_wire::{Committed, Offset};
 
@@ -11,74 +11,82 @@ use super::{GaveUp, Move, Outcome, Output};
 use crate::shorten;
 use crate::source::PartitionId;
 
-#[derive(Clone, Copy)]
-struct Range {
-    from: Offset,
-    to: Offset,
-    what: &'static str,
+/// Offsets without output, and why they have none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutcomeRange {
+    /// Which partition.
+    pub id: PartitionId,
+    /// The first offset.
+    pub from: Offset,
+    /// The last offset, itself included.
+    pub to: Offset,
+    /// `handled`, `filtered` or `skipped`.
+    pub what: &'static str,
+    /// Of a single event that was given up: how.
+    pub gave_up: Option<GaveUp>,
 }
 
-/// The lines for those of `outputs` that have none of their own, neighbours of one kind in one range.
-pub fn outcome_lines(outputs: &[Output]) -> String {
-    let mut text = String::new();
-    let mut open: BTreeMap<PartitionId, Range> = BTreeMap::new();
-    for output in outputs {
-        if let Outcome::Skipped(gave_up) = &output.outcome {
-            close(&mut text, &mut open, output.id);
-            push_given_up(&mut text, output, "skipped", gave_up);
+impl fmt::Display for OutcomeRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutcomeRange { id, from, to, what, gave_up } = self;
+        write!(f, "{} {} {from}-{to} {what}", id.topic_id, id.partition)?;
+        match gave_up {
+            Some(GaveUp { attempts, why }) => write!(f, " attempts={attempts} {}", shorten(why.as_bytes())),
+            None => Ok(()),
         }
-        let Some(what) = without_output(&output.outcome) else { continue };
+    }
+}
+
+/// The ranges of those of `outputs` that have no record, neighbours of one kind in one range; those of a partition in the order
+/// of its offsets.
+pub fn outcome_ranges(outputs: &[Output]) -> Vec<OutcomeRange> {
+    let mut ranges = Vec::new();
+    let mut open: BTreeMap<PartitionId, OutcomeRange> = BTreeMap::new();
+    for output in outputs {
+        let Some((what, gave_up)) = without_output(&output.outcome) else { continue };
         let (id, offset) = (output.id, output.offset);
         match open.get_mut(&id) {
-            Some(range) if range.what == what && range.to.next() == offset => range.to = offset,
+            Some(range) if range.continues(what, gave_up.as_ref(), offset) => range.to = offset,
             _ => {
-                if let Some(closed) = open.insert(id, Range { from: offset, to: offset, what }) {
-                    push(&mut text, id, closed);
-                }
+                let range = OutcomeRange { id, from: offset, to: offset, what, gave_up };
+                ranges.extend(open.insert(id, range));
             }
         }
     }
-    open.into_iter().for_each(|(id, range)| push(&mut text, id, range));
-    text
+    ranges.extend(open.into_values());
+    ranges
 }
 
-fn without_output(outcome: &Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Handled { records } if records.is_empty() => Some("handled"),
-        Outcome::Handled { .. } => None,
-        Outcome::Filtered => Some("filtered"),
-        Outcome::Skipped(_) => None,
+impl OutcomeRange {
+    fn continues(&self, what: &str, gave_up: Option<&GaveUp>, offset: Offset) -> bool {
+        self.what == what && self.to.next() == offset && self.gave_up.is_none() && gave_up.is_none()
     }
 }
 
-/// Ends the partition's open range, so that its lines stay in offset order.
-fn close(text: &mut String, open: &mut BTreeMap<PartitionId, Range>, id: PartitionId) {
-    if let Some(closed) = open.remove(&id) {
-        push(text, id, closed);
-    }
+/// The ranges that `moves` pass over by decision.
+pub fn skipped_ranges(moves: &[Move]) -> Vec<OutcomeRange> {
+    let range = |m: &Move| {
+        let (from, to) = m.skips?;
+        let last = Committed::resolved_reset(to).before().filter(|last| *last >= from)?;
+        Some(OutcomeRange { id: m.id, from, to: last, what: "skipped", gave_up: None })
+    };
+    moves.iter().filter_map(range).collect()
 }
 
-fn push_given_up(text: &mut String, output: &Output, what: &'static str, gave_up: &GaveUp) {
-    let Output { id, offset, .. } = output;
-    let GaveUp { attempts, why } = gave_up;
-    let why = shorten(why.as_bytes());
-    writeln!(text, "{} {} {offset}-{offset} {what} attempts={attempts} {why}", id.topic_id, id.partition)
-        .expect("a string takes every write");
-}
-
-fn push(text: &mut String, id: PartitionId, range: Range) {
-    let Range { from, to, what } = range;
-    writeln!(text, "{} {} {from}-{to} {what}", id.topic_id, id.partition)
-        .expect("a string takes every write");
-}
-
-/// The lines for what `moves` pass over by decision: `TOPIC_ID PARTITION FROM-TO skipped`.
-pub fn skipped_lines(moves: &[Move]) -> String {
+/// A line for each.
+pub fn outcome_lines<'a>(ranges: impl IntoIterator<Item = &'a OutcomeRange>) -> String {
     let mut text = String::new();
-    for (id, (from, to)) in moves.iter().filter_map(|m| Some((m.id, m.skips?))) {
-        if let Some(last) = Committed::resolved_reset(to).before().filter(|last| *last >= from) {
-            push(&mut text, id, Range { from, to: last, what: "skipped" });
-        }
+    for range in ranges {
+        writeln!(text, "{range}").expect("a string takes every write");
     }
     text
+}
+
+fn without_output(outcome: &Outcome) -> Option<(&'static str, Option<GaveUp>)> {
+    match outcome {
+        Outcome::Handled { records } if records.is_empty() => Some(("handled", None)),
+        Outcome::Handled { .. } => None,
+        Outcome::Filtered => Some(("filtered", None)),
+        Outcome::Skipped(gave_up) => Some(("skipped", Some(gave_up.clone()))),
+    }
 }

@@ -9,13 +9,20 @@ use super::args::value::topic_name;
 use super::bad_value::{BadValue, shorten};
 
 /// What the help of every flag that takes a place says.
-pub const PLACE_FORMS: &str = "file:PATH, topic:NAME or stdout";
+pub const PLACE_FORMS: &str = "file:PATH, sqlite:FILE[?table=NAME], topic:NAME or stdout";
 
 /// Where effects are written. Its `Display` is safe to show and to keep: passwords never appear in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A file of one effect per line, which keeps its own offset beside it.
     File(PathBuf),
+    /// An SQLite database, which keeps the offset in the same transaction.
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// The table of records that name none; the usual one without it.
+        table: Option<String>,
+    },
     /// A topic of the same directory.
     Topic(String),
     /// The command's own stdout: seen by whoever reads it, kept by nobody.
@@ -41,8 +48,9 @@ impl FromStr for Place {
                 "write the path behind it, for example file:alerts.ndjson",
             )),
             "file" => Ok(Place::File(PathBuf::from(rest))),
+            "sqlite" => sqlite(rest),
             "topic" => topic_name(rest).map(Place::Topic),
-            "sqlite" | "postgres" | "postgresql" | "http" | "https" | "cmd" => Err(BadValue::refuse(
+            "postgres" | "postgresql" | "http" | "https" | "cmd" => Err(BadValue::refuse(
                 format!("places of the kind '{scheme}:' are not in this version"),
                 format!("write {PLACE_FORMS}, for example file:alerts.ndjson"),
             )),
@@ -58,10 +66,37 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::File(path) => write!(f, "file:{}", path.display()),
+            Place::Sqlite { path, table: None } => write!(f, "sqlite:{}", path.display()),
+            Place::Sqlite { path, table: Some(table) } => {
+                write!(f, "sqlite:{}?table={table}", path.display())
+            }
             Place::Topic(name) => write!(f, "topic:{name}"),
             Place::Stdout => f.write_str("stdout"),
         }
     }
+}
+
+/// `FILE` or `FILE?table=NAME`
+fn sqlite(text: &str) -> Result<Place, BadValue> {
+    let (path, table) = match text.split_once('?') {
+        None => (text, None),
+        Some((path, parameter)) => match parameter.strip_prefix("table=").filter(|name| !name.is_empty()) {
+            Some(name) => (path, Some(name.to_owned())),
+            None => {
+                return Err(BadValue::refuse(
+                    format!("'{}' is not a parameter of sqlite:", shorten(&hide_password(parameter))),
+                    "write the table as in sqlite:orders.db?table=alerts",
+                ));
+            }
+        },
+    };
+    if path.is_empty() || path == ":memory:" {
+        return Err(BadValue::refuse(
+            format!("'sqlite:{path}' names no file"),
+            "write the path behind it, for example sqlite:orders.db",
+        ));
+    }
+    Ok(Place::Sqlite { path: PathBuf::from(path), table })
 }
 
 /// What stands in place of a password.

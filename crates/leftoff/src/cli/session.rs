@@ -24,7 +24,7 @@ pub const WAIT_FOR_LOCK: Duration = Duration::from_secs(5);
 /// # Errors
 /// Exit 3 if another process writes it, 4 if it is somebody else's, 5 if it is damaged.
 pub fn open_writer(global: &Global, verb: &str) -> Result<Store, Failure> {
-    warn_of_filesystem(global);
+    warn_of_filesystem(global, &global.data);
     let wait_for_lock = global.timeout.unwrap_or(WAIT_FOR_LOCK);
     let options = OpenOptions { verb: verb.to_owned(), wait_for_lock, ..OpenOptions::default() };
     let store = Store::open(&global.data, &options).map_err(|error| from_store(&global.data, error))?;
@@ -192,15 +192,16 @@ fn no_data(data: &Path) -> Failure {
         .hint("`leftoff produce TOPIC` makes it; another directory is named with --data or LEFTOFF_DATA")
 }
 
-fn warn_of_filesystem(global: &Global) {
-    let existing = global.data.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+/// Warns where what is written to `path` may not last.
+pub fn warn_of_filesystem(global: &Global, path: &Path) {
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     match OsDisk::filesystem_kind(existing) {
         Ok(FilesystemKind::Memory) => {
             note(
                 global,
                 &format!(
                     "warning: {} is in memory: nothing in it survives a restart of the machine",
-                    global.data.display()
+                    path.display()
                 ),
             );
         }
@@ -209,7 +210,7 @@ fn warn_of_filesystem(global: &Global) {
                 global,
                 &format!(
                     "warning: {} is on a network file system ({name}): whether a sync reaches the disk is up to it",
-                    global.data.display()
+                    path.display()
                 ),
             );
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leftoff_consumer::sink::{
     BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Outcome, Output, Promise, Sink, SinkError, Written,
-    assert_moves_cover, outcome_lines,
+    assert_moves_cover, outcome_lines, outcome_ranges,
 };
 use leftoff_consumer::source::PartitionId as SourceId;
 use leftoff_engine::broker::{PartitionId, Topic};
@@ -168,7 +168,7 @@ impl TopicSink {
         let topic = self.topic_now()?;
         let number = outputs.first().map_or(0, |output| output.id.partition) % topic.partitions;
         let unless = PartitionId { topic_id: topic.topic_id, partition: number };
-        set.push_evidence(&topic, unless, &outcome_lines(&without), &elsewhere);
+        set.push_evidence(&topic, unless, &outcome_lines(&outcome_ranges(&without)), &elsewhere);
         Ok(())
     }
 

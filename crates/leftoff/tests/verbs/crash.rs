@@ -11,6 +11,8 @@ use leftoff::engine::disk::Disk;
 use leftoff::engine::disk::os::OsDisk;
 use leftoff::engine::log::ReadBatch;
 use leftoff_wire::record_batch::{Batch, Limits};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use crate::process::{Background, kill, pid_in, stdout, until};
@@ -46,6 +48,18 @@ fn earthquakes_into_a_topic() {
 #[test]
 fn flights_into_a_topic() {
     Crashes::new(1, 17, flights(), "every=40", Out::Topic { partitions: 1 }).survive();
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn earthquakes_into_sqlite() {
+    Crashes::new(4, 19, earthquakes(), "event", Out::Sqlite).survive();
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn flights_into_sqlite() {
+    Crashes::new(1, 23, flights(), "every=40", Out::Sqlite).survive();
 }
 
 /// Real ones, whose ids are their keys.
@@ -270,6 +284,7 @@ fn count_lines(path: &Path) -> usize {
 enum Out {
     File,
     Topic { partitions: i32 },
+    Sqlite,
 }
 
 /// An output: in which of the parts of the place that keep an order it is, and what it says of its event.
@@ -284,6 +299,7 @@ impl Out {
         match self {
             Out::File => "file:out",
             Out::Topic { .. } => "topic:out",
+            Out::Sqlite => "sqlite:out",
         }
     }
 
@@ -298,6 +314,8 @@ impl Out {
         match self {
             Out::File => count_lines(&dir.join("out")),
             Out::Topic { .. } => topic_ends(dir),
+            Out::Sqlite => rows(dir, "SELECT count(*), '' FROM leftoff_events", |count: usize, _| count)
+                .map_or(0, |counts| counts[0]),
         }
     }
 
@@ -313,6 +331,15 @@ impl Out {
                 text.lines().map(line).collect()
             }
             Out::Topic { .. } => self.records(dir),
+            Out::Sqlite => {
+                let sql = "SELECT topic_id || '/' || partition || '/' || \"offset\", record FROM leftoff_events ORDER BY rowid";
+                let row = |id, record: String| Written {
+                    into: 0,
+                    id,
+                    key: between(&record, "\"key\":\"").to_owned(),
+                };
+                rows(dir, sql, row).unwrap()
+            }
         }
     }
 
@@ -344,6 +371,15 @@ impl Out {
         })
         .collect()
     }
+}
+
+/// Two columns of each row; `None` before there is anything to read.
+fn rows<A: FromSql, T>(dir: &Path, sql: &str, row: impl Fn(A, String) -> T) -> Option<Vec<T>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let connection = Connection::open_with_flags(dir.join("out"), flags).ok()?;
+    let mut select = connection.prepare(sql).ok()?;
+    let rows = select.query_map([], |found| Ok(row(found.get(0)?, found.get(1)?))).ok()?;
+    rows.collect::<Result<_, _>>().ok()
 }
 
 fn view(dir: &Path) -> View {

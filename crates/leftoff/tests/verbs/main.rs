@@ -13,6 +13,7 @@ mod produce;
 mod run;
 mod script;
 mod source;
+mod to_sqlite;
 mod to_topic;
 mod topics;
 mod uses;

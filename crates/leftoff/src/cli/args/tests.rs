@@ -98,8 +98,8 @@ fn a_wrong_value_is_named_with_what_was_expected_and_an_example() {
     refused("leftoff produce t --key-field a..b", &["'a..b' is not a JSON path", "a.b[0].c"]);
     refused("leftoff wait -g g --until soon", &["'soon' is not a place to wait for", "42"]);
     refused(
-        "leftoff check -g g --out sqlite:a.db",
-        &["'sqlite:' are not in this version", "file:alerts.ndjson"],
+        "leftoff check -g g --out postgres://h/db",
+        &["'postgres:' are not in this version", "file:alerts.ndjson"],
     );
 }
 

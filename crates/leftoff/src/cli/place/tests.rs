@@ -8,6 +8,12 @@ fn places_of_this_version() {
         ("stdout", Place::Stdout, "stdout"),
         ("-", Place::Stdout, "stdout"),
         ("file:alerts.ndjson", Place::File("alerts.ndjson".into()), "file:alerts.ndjson"),
+        ("sqlite:/a/b.db", Place::Sqlite { path: "/a/b.db".into(), table: None }, "sqlite:/a/b.db"),
+        (
+            "sqlite:b.db?table=my t",
+            Place::Sqlite { path: "b.db".into(), table: Some("my t".to_owned()) },
+            "sqlite:b.db?table=my t",
+        ),
         ("topic:copies", Place::Topic("copies".to_owned()), "topic:copies"),
         ("file:/a b/c:d", Place::File("/a b/c:d".into()), "file:/a b/c:d"),
     ];
@@ -23,7 +29,10 @@ fn other_places_are_refused_and_no_refusal_repeats_a_password() {
     let table = [
         ("alerts.ndjson", "'alerts.ndjson' is not a place"),
         ("file:", "'file:' names no file"),
-        ("sqlite:a.db?table=t", "places of the kind 'sqlite:' are not in this version"),
+        ("sqlite:", "'sqlite:' names no file"),
+        ("sqlite::memory:", "'sqlite::memory:' names no file"),
+        ("sqlite:a.db?password=hunter2", "'password=***' is not a parameter of sqlite:"),
+        ("sqlite:a.db?table=", "'table=' is not a parameter of sqlite:"),
         ("postgres://u:hunter2@h/db", "places of the kind 'postgres:' are not in this version"),
         ("postgresql://u:hunter2@h/db", "places of the kind 'postgresql:' are not in this version"),
         ("topic:a b", "'a b' is not a topic name"),

@@ -1,14 +1,12 @@
 //! Places that keep the offset themselves: how a group remembers where they are, and what they say.
 //!
-//! `run` keeps `out=file:/absolute/path` in the metadata of each offset that it saves, behind what it may say of attempts, so
-//! that the other verbs find the sidecar, whose word counts (the group's offset is a mirror of it).
+//! `run` keeps `out=file:/absolute/path`, or `out=sqlite:/absolute/path`, in the metadata of each offset that it saves, behind what
+//! it may say of attempts, so that the other verbs find the place, whose word counts (the group's offset is a mirror of it).
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry::Vacant;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use leftoff_consumer::runner::own_words;
-use leftoff_consumer::sink::file::FileState;
 use leftoff_consumer::sink::{FileSink, SinkError};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::coordinator::{Group, MAX_METADATA_BYTES, PartitionKey};
@@ -17,42 +15,103 @@ use leftoff_wire::Committed;
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 
-const PREFIX: &str = "out=file:";
+const PREFIX: &str = "out=";
+
+/// Where each partition goes on, by the word of a place.
+pub type Next = BTreeMap<PartitionId, Committed>;
 
 /// What is kept with a group's offsets, for a place. Empty where the group's own offset counts, or the path does not fit.
 pub fn metadata_of(place: &Place) -> String {
-    let Place::File(path) = place else { return String::new() };
-    let absolute = std::path::absolute(path).ok();
-    let text = absolute.as_deref().and_then(Path::to_str).map(|path| format!("{PREFIX}{path}"));
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    let absolute = match place {
+        Place::File(path) => absolute(path).map(Place::File),
+        Place::Sqlite { path, table } => {
+            absolute(path).map(|path| Place::Sqlite { path, table: table.clone() })
+        }
+        Place::Topic(_) | Place::Stdout => None,
+    };
+    // What is shown of a path that is not UTF-8 would name another one.
+    let absolute = absolute.filter(|place| path_of(place).is_some_and(|path| path.to_str().is_some()));
+    let text = absolute.map(|place| format!("{PREFIX}{place}"));
     text.filter(|text| text.len() <= MAX_METADATA_BYTES).unwrap_or_default()
 }
 
-/// The file that a metadata text names.
-pub fn file_in(metadata: &str) -> Option<PathBuf> {
-    own_words(metadata).1.strip_prefix(PREFIX).filter(|path| !path.is_empty()).map(PathBuf::from)
+/// The place with an offset of its own that a metadata text names.
+pub fn keeper_in(metadata: &str) -> Option<Place> {
+    let place = own_words(metadata).1.strip_prefix(PREFIX)?.parse().ok()?;
+    keeps_offset(&place).then_some(place)
 }
 
-/// What the files say that keep a group's offsets.
+/// Whether a place's own word counts.
+pub fn keeps_offset(place: &Place) -> bool {
+    path_of(place).is_some()
+}
+
+fn path_of(place: &Place) -> Option<&Path> {
+    match place {
+        Place::File(path) | Place::Sqlite { path, .. } => Some(path),
+        Place::Topic(_) | Place::Stdout => None,
+    }
+}
+
+/// What a place says of a group; `None` if there is no such place, or it says nothing of the group.
+///
+/// # Errors
+/// Exit 4 if it is damaged, 5 if it cannot be read.
+pub fn next_in(place: &Place, group: &str) -> Result<Option<Next>, Failure> {
+    match place {
+        Place::File(path) => {
+            let state = FileSink::inspect(path).map_err(from_sink)?;
+            Ok(state.filter(|state| state.group == group).map(|state| state.next))
+        }
+        Place::Sqlite { path, .. } => sqlite_next(path, group),
+        Place::Topic(_) | Place::Stdout => Ok(None),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite_next(path: &Path, group: &str) -> Result<Option<Next>, Failure> {
+    use leftoff_consumer::sink::sqlite::SqliteReader;
+
+    let Some(reader) = SqliteReader::open(path, group).map_err(from_sink)? else { return Ok(None) };
+    let is_claimed = reader.is_claimed().map_err(from_sink)?;
+    is_claimed.then(|| reader.next().map_err(from_sink)).transpose()
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite_next(_path: &Path, _group: &str) -> Result<Option<Next>, Failure> {
+    Err(no_sqlite())
+}
+
+/// What a build without SQLite says of its places.
+#[cfg(not(feature = "sqlite"))]
+pub fn no_sqlite() -> Failure {
+    Failure::usage("this build cannot use sqlite: places").hint("build it with the feature sqlite")
+}
+
+/// What the places say that keep a group's offsets.
 #[derive(Debug, Default)]
 pub struct Authorities {
     group: String,
-    files: BTreeMap<PathBuf, Option<FileState>>,
+    /// By the metadata that names them.
+    places: BTreeMap<String, (Place, Option<Next>)>,
 }
 
 impl Authorities {
-    /// Reads the sidecars that the group's offsets name. A file that is gone, or is another group's by now, says nothing.
+    /// Reads the places that the group's offsets name. One that is gone, or is another group's by now, says nothing.
     ///
     /// # Errors
     /// Exit 4 if one is damaged, 5 if it cannot be read.
     pub fn of(group: &Group) -> Result<Authorities, Failure> {
-        let mut files = BTreeMap::new();
-        for path in group.offsets().filter_map(|(_, _, entry)| file_in(&entry.metadata)) {
-            if let Vacant(unread) = files.entry(path) {
-                let state = FileSink::inspect(unread.key()).map_err(from_sink)?;
-                unread.insert(state.filter(|state| state.group == group.name()));
+        let mut places = BTreeMap::new();
+        for (_, _, entry) in group.offsets() {
+            if let Some(place) = keeper_in(&entry.metadata).filter(|_| !places.contains_key(&entry.metadata))
+            {
+                let next = next_in(&place, group.name())?;
+                places.insert(entry.metadata.clone(), (place, next));
             }
         }
-        Ok(Authorities { group: group.name().to_owned(), files })
+        Ok(Authorities { group: group.name().to_owned(), places })
     }
 
     /// Whose offsets they are.
@@ -60,28 +119,37 @@ impl Authorities {
         &self.group
     }
 
-    /// The file whose word counts for a partition, if there is one, and where it goes on.
-    pub fn next(&self, metadata: &str, key: &PartitionKey) -> Option<(PathBuf, Option<Committed>)> {
-        let path = file_in(metadata)?;
-        let state = self.files.get(&path)?.as_ref()?;
+    /// The place whose word counts for a partition, if there is one, and where it goes on.
+    pub fn next(&self, metadata: &str, key: &PartitionKey) -> Option<(Place, Option<Committed>)> {
+        let (place, next) = self.places.get(metadata)?;
         let id = PartitionId { topic_id: key.topic_id, partition: key.partition };
-        Some((path, state.next.get(&id).copied()))
+        Some((place.clone(), next.as_ref()?.get(&id).copied()))
     }
 
-    /// Refuses to move the group's offset where a file's word counts: the move would change nothing.
+    /// Refuses to move the group's offset where a place's word counts: the move would change nothing.
     ///
     /// # Errors
     /// Exit 4, with the ways to go on.
     pub fn refuse_move(&self, metadata: &str, key: &PartitionKey) -> Result<(), Failure> {
-        let Some((path, _)) = self.next(metadata, key) else { return Ok(()) };
-        let (group, path) = (&self.group, path.display());
+        let Some((place, _)) = self.next(metadata, key) else { return Ok(()) };
+        let group = &self.group;
+        let (what, away) = match &place {
+            Place::File(path) => {
+                let path = path.display();
+                ("lines", format!("move {path}, {path}.outcomes and {path}.leftoff away"))
+            }
+            place => {
+                ("rows", format!("delete what the group has in the tables of {place}, leftoff_offsets first"))
+            }
+        };
+        let its = if matches!(place, Place::File(_)) { "file" } else { "database" };
         Err(Failure::refused(format!(
-            "{key} of group '{group}' keeps its offset in file:{path}, together with the output: moving the group's copy \
-             would change nothing, and moving the file's would put lines into it twice or leave some out"
+            "{key} of group '{group}' keeps its offset in {place}, together with the output: moving the group's copy \
+             would change nothing, and moving the {its}'s would put {what} into it twice or leave some out"
         ))
         .hint(format!(
-            "to handle events again, run with another group and another --out; or move {path}, {path}.outcomes and \
-             {path}.leftoff away, reset, and run with --on-lost-state group"
+            "to handle events again, run with another group and another --out; or {away}, reset, and run with \
+             --on-lost-state group"
         )))
     }
 }
@@ -102,13 +170,18 @@ mod tests {
     fn the_metadata_names_the_file_and_reads_back() {
         let metadata = metadata_of(&Place::File("/tmp/a b.ndjson".into()));
         assert_eq!(metadata, "out=file:/tmp/a b.ndjson");
-        assert_eq!(file_in(&metadata), Some(PathBuf::from("/tmp/a b.ndjson")));
-        assert!(
-            file_in(&metadata_of(&Place::File("a.ndjson".into()))).is_some_and(|path| path.is_absolute())
-        );
-        assert_eq!(file_in("tried=7:1:why begun=7 out=file:/tmp/a"), Some(PathBuf::from("/tmp/a")));
-        for other in ["", "out=file:", "tried=7:1:why", "out=stdout", "whatever a client wrote"] {
-            assert_eq!(file_in(other), None, "{other}");
+        assert_eq!(keeper_in(&metadata), Some(Place::File("/tmp/a b.ndjson".into())));
+        let there = keeper_in(&metadata_of(&Place::File("a.ndjson".into())));
+        assert!(there.is_some_and(|place| path_of(&place).is_some_and(Path::is_absolute)));
+        let sqlite = Place::Sqlite { path: "/tmp/a.db".into(), table: Some("t".to_owned()) };
+        assert_eq!(metadata_of(&sqlite), "out=sqlite:/tmp/a.db?table=t");
+        assert_eq!(keeper_in(&metadata_of(&sqlite)), Some(sqlite));
+        let behind = keeper_in("tried=7:1:why begun=7 out=file:/tmp/a");
+        assert_eq!(behind, Some(Place::File("/tmp/a".into())));
+        for other in
+            ["", "out=file:", "tried=7:1:why", "out=stdout", "out=topic:t", "whatever a client wrote"]
+        {
+            assert_eq!(keeper_in(other), None, "{other}");
         }
         assert_eq!(metadata_of(&Place::Stdout), "");
         assert_eq!(metadata_of(&Place::File("x".repeat(MAX_METADATA_BYTES).into())), "");

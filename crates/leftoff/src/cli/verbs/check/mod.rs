@@ -4,9 +4,10 @@
 mod effects;
 mod evidence;
 mod offsets;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod topic;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use leftoff::topic_sink::Outlet;
@@ -18,7 +19,7 @@ use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::{Group, PartitionKey};
 use leftoff_wire::Committed;
 
-use super::authority::from_sink;
+use super::authority::{Next, from_sink};
 use super::groups::{find_group, standing};
 use super::printed;
 use super::wait::topics_of;
@@ -31,6 +32,8 @@ use crate::cli::table::Format;
 
 use effects::FileEffects;
 use evidence::{Effects, LogAndEffects};
+#[cfg(feature = "sqlite")]
+use sqlite::{SqliteEffects, SqliteReader};
 use topic::TopicEffects;
 
 /// Judges a group. Exit 1 if something was lost, handled twice or out of order; with `--drained` also if something is left.
@@ -40,6 +43,7 @@ pub fn check(global: &Global, args: &CheckArgs) -> Result<(), Failure> {
         Some(Place::Stdout) => Err(Failure::usage("--out stdout keeps nothing that could be checked")
             .hint("name the place that the effects went to, as in --out file:PATH, or leave --out away")),
         Some(Place::File(path)) => check_file(global, args, path),
+        Some(Place::Sqlite { path, .. }) => check_sqlite(global, args, path),
         Some(Place::Topic(name)) => check_topic(global, args, name),
     }
 }
@@ -78,6 +82,40 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
                 path.display()
             ),
         );
+    }
+    show(global, &verdicts)?;
+    answer(&verdicts, args.drained)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn check_sqlite(_global: &Global, _args: &CheckArgs, _path: &Path) -> Result<(), Failure> {
+    Err(super::authority::no_sqlite())
+}
+
+/// Offset, rows and evidence are those of one moment.
+#[cfg(feature = "sqlite")]
+fn check_sqlite(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    if !path.exists() {
+        return Err(Failure::cannot_reach(format!("there is no file {shown}")));
+    }
+    let reader = SqliteReader::open(path, &args.group).map_err(from_sink)?;
+    let claimed = |reader: &SqliteReader| reader.is_claimed().map_err(from_sink);
+    let Some(reader) =
+        reader.map(|reader| claimed(&reader).map(|is| is.then_some(reader))).transpose()?.flatten()
+    else {
+        return Err(Failure::refused(format!("group '{}' never wrote to {shown}", args.group)).hint(
+            format!("`leftoff groups describe {}` shows where its offsets and effects are", args.group),
+        ));
+    };
+    let next = reader.next().map_err(from_sink)?;
+    let view = open_view(global)?;
+    let topics = topics(view.state(), args, Some(&next))?;
+    let effects = SqliteEffects(reader);
+    let mut verdicts = Vec::new();
+    for topic in &topics {
+        let facts = facts(view.state(), view.state(), &args.group, topic, Some(&next));
+        verdicts.push(judge(view.state(), topic, &topics, &effects, &facts)?);
     }
     show(global, &verdicts)?;
     answer(&verdicts, args.drained)
@@ -167,9 +205,6 @@ fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Re
         ))),
     }
 }
-
-/// Where a place that keeps the offset itself goes on.
-type Next = BTreeMap<PartitionId, Committed>;
 
 /// The topics to judge: those that `-t` names, or all that the group, or its place, has offsets for.
 fn topics(state: &State, args: &CheckArgs, in_place: Option<&Next>) -> Result<Vec<Topic>, Failure> {

@@ -1,5 +1,7 @@
 //! `leftoff groups delete` and `delete-offsets`. What was there stays in the history, and can be undone.
 
+use std::collections::BTreeSet;
+
 use leftoff_engine::broker::Request;
 use leftoff_engine::coordinator::Group;
 use leftoff_engine::types::TopicPartition;
@@ -12,7 +14,7 @@ use crate::cli::args::value::TopicPartitions;
 use crate::cli::confirm::confirm;
 use crate::cli::failure::Failure;
 use crate::cli::session::{from_store, note, open_view};
-use crate::cli::verbs::authority::file_in;
+use crate::cli::verbs::authority::keeper_in;
 
 /// Deletes groups.
 pub fn delete(global: &Global, args: &DeleteArgs) -> Result<(), Failure> {
@@ -21,7 +23,7 @@ pub fn delete(global: &Global, args: &DeleteArgs) -> Result<(), Failure> {
         let group = find_group(view.state(), name)?;
         let count = group.offsets().count();
         confirm(&format!("delete group '{name}' with its offsets of {count} partitions?"), args.noconfirm)?;
-        tell_of_files(global, group, &[]);
+        tell_of_places(global, group, &[]);
         let quiet = Quiet::open(global, "groups delete", name)?;
         let request = Request::DeleteGroup { group: name.clone(), who: person(), note: None };
         quiet.store.request(request).map_err(|error| from_store(&global.data, error))?;
@@ -49,7 +51,7 @@ pub fn delete_offsets(global: &Global, args: &DeleteOffsetsArgs) -> Result<(), F
     }
     let count = partitions.len();
     confirm(&format!("delete the offsets of group '{name}' for {count} partitions?"), args.noconfirm)?;
-    tell_of_files(global, group, &args.topics);
+    tell_of_places(global, group, &args.topics);
     let quiet = Quiet::open(global, "groups delete-offsets", name)?;
     let request = Request::DeleteOffsets { group: name.clone(), partitions, who: person(), note: None };
     quiet.store.request(request).map_err(|error| from_store(&global.data, error))?;
@@ -58,14 +60,12 @@ pub fn delete_offsets(global: &Global, args: &DeleteOffsetsArgs) -> Result<(), F
     Ok(())
 }
 
-/// A file that keeps the offset itself is not touched, and a run with it goes on where it says.
-fn tell_of_files(global: &Global, group: &Group, filter: &[TopicPartitions]) {
+/// A place that keeps the offset itself is not touched, and a run with it goes on where it says.
+fn tell_of_places(global: &Global, group: &Group, filter: &[TopicPartitions]) {
     let named = group.offsets().filter(|(topic, number, _)| is_wanted(filter, topic, *number));
-    let mut files: Vec<_> = named.filter_map(|(_, _, entry)| file_in(&entry.metadata)).collect();
-    files.sort();
-    files.dedup();
-    for path in files {
-        let path = path.display();
-        note(global, &format!("file:{path} keeps its own offset; a run with it goes on where the file says"));
+    let places = named.filter_map(|(_, _, entry)| keeper_in(&entry.metadata));
+    let places: BTreeSet<String> = places.map(|place| place.to_string()).collect();
+    for place in places {
+        note(global, &format!("{place} keeps its own offset; a run with it goes on where the place says"));
     }
 }

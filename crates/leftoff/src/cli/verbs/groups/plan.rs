@@ -18,7 +18,7 @@ use crate::cli::bad_value::shorten;
 use crate::cli::failure::Failure;
 use crate::cli::session::from_store;
 use crate::cli::table::{Cell, Column, Format, Table};
-use crate::cli::verbs::authority::{Authorities, file_in};
+use crate::cli::verbs::authority::{Authorities, keeper_in};
 use crate::cli::verbs::printed;
 
 /// So many events of a run that repeats or is skipped are shown.
@@ -64,7 +64,7 @@ struct Affected {
 }
 
 impl Step {
-    /// Plans a move of a group to a place. Refused where a file's word counts and not the group's.
+    /// Plans a move of a group to a place. Refused where a place's word counts and not the group's.
     pub fn to(
         state: &State,
         group: &str,
@@ -89,8 +89,8 @@ impl Step {
             planned: Some(planned),
             repeated: affected(planned.repeats)?,
             skipped: affected(planned.skips)?,
-            // Its file is gone, or the move would have been refused.
-            metadata: if file_in(&metadata).is_some() { String::new() } else { metadata },
+            // Its place is gone, or the move would have been refused.
+            metadata: if keeper_in(&metadata).is_some() { String::new() } else { metadata },
         })
     }
 

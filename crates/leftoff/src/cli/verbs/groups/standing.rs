@@ -2,7 +2,6 @@
 //! themselves, then group and log of one moment. So no lag is ever below zero.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use leftoff::store::{HandlerLock, events_in, now};
 use leftoff::topic_sink::Outlet;
@@ -16,8 +15,9 @@ use super::{find_group, is_wanted};
 use crate::cli::args::Global;
 use crate::cli::args::value::TopicPartitions;
 use crate::cli::failure::Failure;
+use crate::cli::place::Place;
 use crate::cli::session::{from_store, open_view};
-use crate::cli::verbs::authority::{Authorities, file_in};
+use crate::cli::verbs::authority::{Authorities, keeper_in};
 
 /// To count events the log is read; where more than so much lies between, it is left at the number of offsets.
 const COUNT_LIMIT_BYTES: usize = 64 << 20;
@@ -31,8 +31,8 @@ pub struct Standing {
     pub partition: i32,
     /// What the group has saved, if anything.
     pub entry: Option<Entry>,
-    /// The file whose word counts, if one does, and where it goes on.
-    pub authority: Option<(PathBuf, Option<Committed>)>,
+    /// The place whose word counts, if one does, and where it goes on.
+    pub authority: Option<(Place, Option<Committed>)>,
     /// What can be read; `None` if the topic is gone.
     pub bounds: Option<Bounds>,
     /// What is left.
@@ -65,13 +65,13 @@ impl Standing {
     pub fn stored_in(&self) -> String {
         let copy = self.entry.as_ref().map(|entry| entry.committed);
         match &self.authority {
-            Some((path, next)) if *next == copy => format!("file:{}", path.display()),
-            Some((path, _)) => match copy {
-                Some(copy) => format!("file:{} (the group's copy: {copy})", path.display()),
-                None => format!("file:{} (the group has no copy)", path.display()),
+            Some((place, next)) if *next == copy => place.to_string(),
+            Some((place, _)) => match copy {
+                Some(copy) => format!("{place} (the group's copy: {copy})"),
+                None => format!("{place} (the group has no copy)"),
             },
-            None => match self.entry.as_ref().and_then(|entry| file_in(&entry.metadata)) {
-                Some(path) => format!("group (nothing is left of file:{})", path.display()),
+            None => match self.entry.as_ref().and_then(|entry| keeper_in(&entry.metadata)) {
+                Some(place) => format!("group (nothing is left of {place})"),
                 None => match self.entry.as_ref().and_then(|entry| entry.metadata.parse::<Outlet>().ok()) {
                     Some(Outlet { topic, .. }) => format!("group, in one step with topic:{topic}"),
                     None => "group".to_owned(),

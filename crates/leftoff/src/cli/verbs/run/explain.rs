@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use leftoff_consumer::runner::{Facts, Start, decide};
-use leftoff_consumer::sink::file::FileState;
 use leftoff_consumer::sink::{FileSink, MatrixRow};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
@@ -16,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 use crate::cli::session::{find_topic, open_view};
 use crate::cli::table::{Cell, Column, Format, Table};
-use crate::cli::verbs::authority::from_sink;
+use crate::cli::verbs::authority::{Next, from_sink, keeps_offset, next_in};
 use crate::cli::verbs::printed;
 
 const COLUMNS: &[Column] = &[
@@ -33,20 +32,17 @@ const COLUMNS: &[Column] = &[
 pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     out::check(args)?;
     let (row, place) = (out::row(args), args.out.to_string());
-    // What the file says comes first: the log can only be further.
-    let in_file = match &args.out {
-        Place::File(path) => FileSink::inspect(path).map_err(from_sink)?,
-        Place::Topic(_) | Place::Stdout => None,
-    };
-    refuse_other_group(in_file.as_ref(), &place, &args.group)?;
+    // What the place says comes first: the log can only be further.
+    refuse_other_group(&args.out, &args.group)?;
+    let in_place = next_in(&args.out, &args.group)?;
     let view = open_view(global)?;
     let mut table = Table::new(COLUMNS);
     let mut refusal = None;
     for name in &args.topics {
         let topic = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
         for number in 0..topic.partitions {
-            let keeper = matches!(args.out, Place::File(_)).then_some(place.as_str());
-            let start = start(view.state(), args, &topic, number, keeper, in_file.as_ref());
+            let keeper = keeps_offset(&args.out).then_some(place.as_str());
+            let start = start(view.state(), args, &topic, number, keeper, in_place.as_ref());
             let (at, why) = match &start {
                 Ok(Start { at, decision: Some(decision) }) => (Some(at.next()), decision.to_string()),
                 Ok(Start { at, decision: None }) => (Some(at.next()), "saved".to_owned()),
@@ -81,7 +77,7 @@ fn start(
     topic: &Topic,
     number: i32,
     place: Option<&str>,
-    in_file: Option<&FileState>,
+    in_place: Option<&Next>,
 ) -> Result<Start, leftoff_consumer::runner::Refusal> {
     let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
     let bounds = state.bounds(&key).expect("each partition of a live topic has a log");
@@ -90,7 +86,7 @@ fn start(
         topic: &topic.name,
         partition: number,
         place,
-        in_sink: in_file.and_then(|state| state.next.get(&id).copied()),
+        in_sink: in_place.and_then(|next| next.get(&id).copied()),
         in_group: state.coordinator().entry(&args.group, &key).map(|entry| entry.committed),
         log_start: bounds.log_start,
         end: bounds.end,
@@ -98,8 +94,9 @@ fn start(
     decide(&facts, &args.options())
 }
 
-fn refuse_other_group(in_file: Option<&FileState>, place: &str, group: &str) -> Result<(), Failure> {
-    match in_file {
+fn refuse_other_group(place: &Place, group: &str) -> Result<(), Failure> {
+    let Place::File(path) = place else { return Ok(()) };
+    match FileSink::inspect(path).map_err(from_sink)? {
         Some(state) if state.group != group => {
             Err(Failure::refused(format!("{place} belongs to group '{}', not to '{group}'", state.group))
                 .hint("use another file, or that group"))

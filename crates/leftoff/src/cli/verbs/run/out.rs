@@ -9,7 +9,7 @@ use crate::cli::args::Global;
 use crate::cli::args::run::{OnLostState, RunArgs};
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
-use crate::cli::session::note;
+use crate::cli::session::{note, warn_of_filesystem};
 use crate::cli::verbs::authority::from_sink;
 use crate::cli::verbs::topics::create_topic;
 
@@ -17,6 +17,10 @@ use crate::cli::verbs::topics::create_topic;
 pub fn row(args: &RunArgs) -> MatrixRow {
     match &args.out {
         Place::File(path) => FileSink::new(path, &args.group).row(),
+        #[cfg(feature = "sqlite")]
+        Place::Sqlite { .. } => leftoff_consumer::sink::sqlite::ROW,
+        #[cfg(not(feature = "sqlite"))]
+        Place::Sqlite { .. } => StdoutSink::new().row(),
         Place::Topic(_) => topic_sink::ROW,
         Place::Stdout => StdoutSink::new().row(),
     }
@@ -32,14 +36,16 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
             crate::cli::args::run::Require::ExactlyOnce => "exactly once",
         };
         return Err(Failure::refused(format!("{place} promises {promise}, and {asked} is required"))
-            .hint("file:PATH and topic:NAME keep records and offset in one step"));
+            .hint("file:PATH, sqlite:FILE and topic:NAME keep records and offset in one step"));
     }
     match &args.out {
         Place::Topic(name) if args.topics.contains(name) => Err(Failure::refused(format!(
             "topic {name} is read: the run would handle its own records for ever"
         ))
         .hint("name another topic with --out")),
-        Place::Topic(_) | Place::File(_) | Place::Stdout => Ok(()),
+        #[cfg(not(feature = "sqlite"))]
+        Place::Sqlite { .. } => Err(crate::cli::verbs::authority::no_sqlite()),
+        _ => Ok(()),
     }
 }
 
@@ -52,6 +58,13 @@ pub fn open(
 ) -> Result<Box<dyn Sink>, Failure> {
     Ok(match &args.out {
         Place::File(path) => Box::new(FileSink::new(path, &args.group)),
+        #[cfg(feature = "sqlite")]
+        Place::Sqlite { path, table } => {
+            warn_of_filesystem(global, path);
+            Box::new(leftoff_consumer::sink::SqliteSink::new(path, table.clone(), &args.group))
+        }
+        #[cfg(not(feature = "sqlite"))]
+        Place::Sqlite { .. } => return Err(crate::cli::verbs::authority::no_sqlite()),
         Place::Topic(name) => {
             if store.topic(name).is_none() {
                 create_topic(store, name, 1, Vec::new())?;
