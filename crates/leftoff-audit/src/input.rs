@@ -151,6 +151,8 @@ pub enum OutcomeKind {
     Skipped,
     /// The group found it deleted. Does not excuse an event that is still in the log.
     Deleted,
+    /// Produced twice: the place has taken the event under another offset.
+    Absorbed,
 }
 
 /// An item of a source, or a line in its place that is none.

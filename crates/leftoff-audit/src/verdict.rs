@@ -46,7 +46,7 @@ pub struct Verdict {
     pub skipped: Found,
     /// Deleted from the log before the group had read them. Counts offsets: what is gone cannot be told from a hole.
     pub deleted_before_handling: Found,
-    /// No effect of their own, but the same identity was handled at another place: absorbed by a dedupe.
+    /// No effect of their own, but the same identity was handled at another place: absorbed by a dedupe, or an outcome says so.
     pub absorbed: Found,
     /// The same identity at more than one place: the producer's doing, never the consumer's.
     pub produced_twice: ProducedTwice,

@@ -88,6 +88,7 @@ fn outcome(word: &str) -> Outcome {
         "dead" => OutcomeKind::Dead,
         "skipped" => OutcomeKind::Skipped,
         "deleted" => OutcomeKind::Deleted,
+        "absorbed" => OutcomeKind::Absorbed,
         other => panic!("{other}"),
     };
     Outcome { partition, from, to: to.parse().unwrap(), kind }
@@ -214,11 +215,11 @@ fn out_of_order_looks_at_first_effects_only() {
 
 #[test]
 fn outcomes_tell_an_event_without_output_from_a_lost_one() {
-    let log = "0/0 0/1 0/2 0/3 0/4 0/5";
-    let outcomes = "0/1-1:filtered 0/2-2:handled 0/3-3:dead 0/4-4:skipped";
+    let log = "0/0 0/1 0/2 0/3 0/4 0/5 0/6";
+    let outcomes = "0/1-1:filtered 0/2-2:handled 0/3-3:dead 0/4-4:skipped 0/6-6:absorbed";
     check(
         log,
-        "0:0-6@6",
+        "0:0-7@7",
         "0/0#0",
         outcomes,
         &[
@@ -226,6 +227,7 @@ fn outcomes_tell_an_event_without_output_from_a_lost_one() {
             "skipped by decision: ['t/0/4']",
             "filtered: ['t/0/1']",
             "handled without output: ['t/0/2']",
+            "absorbed: ['t/0/6']",
             "nothing left",
             "lost: ['t/0/5'] | handled twice: []",
         ],

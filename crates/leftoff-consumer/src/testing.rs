@@ -164,6 +164,8 @@ pub(crate) struct MemSink {
     pub(crate) results: VecDeque<Result<Written, SinkError>>,
     /// Refuses the output of this offset.
     pub(crate) refuses: Option<i64>,
+    /// Ids of events that it has seen the outcome of, and their offsets.
+    pub(crate) ids: RefCell<BTreeMap<Vec<u8>, i64>>,
     pub(crate) trace: Trace,
 }
 
@@ -174,12 +176,17 @@ impl Sink for MemSink {
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {
-        match self.refuses {
-            Some(offset) if output.offset.get() == offset => {
-                Err(BadRecord { number: 0, why: "no".to_owned() })
-            }
-            _ => Ok(()),
+        if self.refuses == Some(output.offset.get()) {
+            return Err(BadRecord { number: 0, why: "no".to_owned() });
         }
+        if let Some(event_id) = &output.event_id {
+            self.ids.borrow_mut().entry(event_id.clone()).or_insert(output.offset.get());
+        }
+        Ok(())
+    }
+
+    fn has_taken(&self, _id: PartitionId, offset: Offset, event_id: &[u8]) -> Result<bool, SinkError> {
+        Ok(self.ids.borrow().get(event_id).is_some_and(|taken| *taken != offset.get()))
     }
 
     fn write(&mut self, outputs: &[Output], moves: &[Move]) -> Result<Written, SinkError> {
@@ -189,6 +196,7 @@ impl Sink for MemSink {
                 Outcome::Handled { .. } => "",
                 Outcome::Filtered => "f",
                 Outcome::Skipped(_) => "s",
+                Outcome::Absorbed => "a",
             };
             format!("{}:{}{mark}", output.id.partition, output.offset)
         };

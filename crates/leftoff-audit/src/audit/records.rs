@@ -155,12 +155,13 @@ impl Record for PlaceEffect {
 }
 
 /// In the order of their bytes on file.
-const OUTCOME_KINDS: [OutcomeKind; 5] = [
+const OUTCOME_KINDS: [OutcomeKind; 6] = [
     OutcomeKind::Handled,
     OutcomeKind::Filtered,
     OutcomeKind::Dead,
     OutcomeKind::Skipped,
     OutcomeKind::Deleted,
+    OutcomeKind::Absorbed,
 ];
 
 impl Record for OutcomeRange {

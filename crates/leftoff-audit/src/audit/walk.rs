@@ -223,6 +223,7 @@ impl Walk<'_, '_> {
             Some(OutcomeKind::Filtered) => self.walked.filtered.add(at),
             Some(OutcomeKind::Dead) => self.walked.dead.add(at),
             Some(OutcomeKind::Skipped) => self.walked.skipped.add(at),
+            Some(OutcomeKind::Absorbed) => self.walked.absorbed.add(at),
             Some(OutcomeKind::Deleted) | None => match passed {
                 _ if judged.marked.absorbed && facts.saved_next.is_none_or(|saved| at.offset < saved) => {
                     self.walked.absorbed.add(at);

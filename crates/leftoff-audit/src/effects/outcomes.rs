@@ -114,6 +114,7 @@ fn kind_in(word: &str) -> Result<OutcomeKind, String> {
         "filtered" => Ok(OutcomeKind::Filtered),
         "dead" => Ok(OutcomeKind::Dead),
         "skipped" => Ok(OutcomeKind::Skipped),
+        "absorbed" => Ok(OutcomeKind::Absorbed),
         "deleted" => Ok(OutcomeKind::Deleted),
         other => Err(format!("{other:?} is no kind of outcome")),
     }

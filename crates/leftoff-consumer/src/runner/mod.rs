@@ -37,7 +37,7 @@ mod work;
 
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
 pub use options::{
-    Backoff, Clock, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock,
+    Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock,
 };
 pub use report::{NoProgress, PartitionReport, Progress, Report, Status, StopReason};
 pub use start::{Facts, Start, decide};

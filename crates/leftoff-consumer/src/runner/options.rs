@@ -1,7 +1,11 @@
 //! What a run can be told.
 
+use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crate::source::Event;
 
 /// How a run goes. The default is the safe choice everywhere.
 #[derive(Clone, Debug)]
@@ -18,6 +22,8 @@ pub struct RunOptions {
     pub seed: u64,
     /// What happens when offsets to be read are gone.
     pub on_gap: OnGap,
+    /// What tells events apart; those whose id the sink has taken already are absorbed. Without it none are.
+    pub identify: Option<Identify>,
     /// Where a group starts that has nothing saved.
     pub on_no_offset: OnNoOffset,
     /// What happens when the sink keeps the offset, holds none, and the group has one.
@@ -41,6 +47,7 @@ impl Default for RunOptions {
             backoff: Backoff::default(),
             seed: 0,
             on_gap: OnGap::Stop,
+            identify: None,
             on_no_offset: OnNoOffset::Earliest,
             on_lost_state: OnLostState::Refuse,
             until_end: false,
@@ -48,6 +55,29 @@ impl Default for RunOptions {
             drain: Duration::from_secs(30),
             mirror_every: Duration::from_millis(500),
         }
+    }
+}
+
+/// Makes the id of an event, by which it is known wherever in the log it is. An event without one is never absorbed.
+#[derive(Clone)]
+pub struct Identify(Arc<IdOf>);
+
+type IdOf = dyn Fn(&Event) -> Option<Vec<u8>> + Send + Sync;
+
+impl Identify {
+    /// By a function of the event alone.
+    pub fn new(id_of: impl Fn(&Event) -> Option<Vec<u8>> + Send + Sync + 'static) -> Identify {
+        Identify(Arc::new(id_of))
+    }
+
+    pub(super) fn id_of(&self, event: &Event) -> Option<Vec<u8>> {
+        (self.0)(event)
+    }
+}
+
+impl fmt::Debug for Identify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identify").finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Report {
     pub faults: u64,
     /// Records written.
     pub written: u64,
-    /// Outputs that the sink had already and did not take again.
+    /// Events whose outcome the sink had already, under another offset: produced twice. They are not among the handled.
     pub absorbed: u64,
     /// How often the offset was saved.
     pub saves: u64,

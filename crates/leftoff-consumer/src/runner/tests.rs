@@ -80,6 +80,7 @@ fn run(case: Case) -> Ran {
         results: VecDeque::from(case.writes),
         refuses: case.refuses,
         trace: trace.clone(),
+        ..MemSink::default()
     };
     let result = Runner::new(Parts {
         source: &mut source,
@@ -120,6 +121,26 @@ fn with_authority_the_sink_first_and_the_group_at_the_end() {
     assert_eq!((report.handled, report.written, report.saves), (2, 2, 2));
     assert_eq!(report.partitions[0].committed, Some(next(2)));
     assert_eq!(report.stopped, Some(StopReason::Asked));
+}
+
+/// Offsets 0, 2 and 4 are one event that was produced three times. Its second copy is handed out, since the first was not
+/// handled; the third is not.
+#[test]
+fn what_was_produced_twice_is_handled_once() {
+    let same = |event: &Event| Some(if event.offset.get() % 2 == 0 { b"even".to_vec() } else { Vec::new() });
+    let identify = Some(Identify::new(move |event| same(event).filter(|id| !id.is_empty())));
+    let options = RunOptions { identify, on_fail: OnFail::Skip, ..RunOptions::default() };
+    let script = vec![assigned(0, Some(0), 0, 5), batch(0, &[0, 1, 2, 3, 4], 5)];
+    let answer = |offset| match offset {
+        0 => Ok(Answer::Failed { error: "no".to_owned(), retry: false }),
+        _ => one_record(),
+    };
+    let ran = run(Case { script, options, in_sink: vec![(0, 0)], answer, ..Case::default() });
+    let report = ran.result.unwrap();
+    assert_eq!((report.handled, report.absorbed, report.skipped), (3, 1, 1));
+    let handled: Vec<&String> = ran.trace.iter().filter(|line| line.starts_with("handle")).collect();
+    assert_eq!(handled, ["handle 0:0", "handle 0:1", "handle 0:2", "handle 0:3"]);
+    assert!(ran.trace.iter().any(|line| line == "write [0:4a] 0->5"), "{:?}", ran.trace);
 }
 
 #[test]

@@ -72,18 +72,34 @@ impl Runner<'_> {
             let why = self.partitions.held(work.ticket.id).why(work.ticket.offset);
             return self.give_up(work, verdict, FailReason::Earlier(why));
         }
+        let event_id = self.options.identify.as_ref().and_then(|identify| identify.id_of(&work.event));
+        let (id, offset) = (work.ticket.id, work.ticket.offset);
+        if let Some(event_id) = &event_id
+            && self.sink.has_taken(id, offset, event_id)?
+        {
+            let output = Output { id, offset, event_id: None, outcome: Outcome::Absorbed };
+            if let Err(bad) = self.sink.check(&output) {
+                return self.failed(work, FailReason::Record(bad), true);
+            }
+            self.done(&work.ticket, &work.event, output);
+            return Ok(());
+        }
         if self.careful_events > 0 {
             self.record_begin(&work)?;
         }
-        let id = work.ticket.id;
         let attempt = work.tries.failed.saturating_add(1);
         let delivery = Delivery { topic: &self.partitions.held(id).topic, id, event: &work.event, attempt };
         self.progress.handling(&delivery);
         let answer = self.handler.handle(&delivery);
-        self.settle(work, answer)
+        self.settle(work, event_id, answer)
     }
 
-    fn settle(&mut self, work: Work, answer: Result<Answer, HandlerError>) -> Result<(), RunError> {
+    fn settle(
+        &mut self,
+        work: Work,
+        event_id: Option<Vec<u8>>,
+        answer: Result<Answer, HandlerError>,
+    ) -> Result<(), RunError> {
         let outcome = match answer {
             Ok(Answer::Handled { records }) => Outcome::Handled { records },
             Ok(Answer::Filtered) => Outcome::Filtered,
@@ -107,7 +123,7 @@ impl Runner<'_> {
                 return self.failed(work, FailReason::Handler(error), true);
             }
         };
-        let output = Output { id: work.ticket.id, offset: work.ticket.offset, outcome };
+        let output = Output { id: work.ticket.id, offset: work.ticket.offset, event_id, outcome };
         if let Err(bad) = self.sink.check(&output) {
             return self.failed(work, FailReason::Record(bad), true);
         }
@@ -134,6 +150,7 @@ impl Runner<'_> {
         match &output.outcome {
             Outcome::Handled { records } => self.report.written += records.len() as u64,
             Outcome::Filtered => self.report.filtered += 1,
+            Outcome::Absorbed => self.report.absorbed += 1,
             Outcome::Skipped(_) => self.report.skipped += 1,
         }
         match &output.outcome {
@@ -141,7 +158,7 @@ impl Runner<'_> {
                 self.report.handled += 1;
                 held.handled += 1;
             }
-            Outcome::Skipped(_) => {}
+            Outcome::Absorbed | Outcome::Skipped(_) => {}
         }
         self.careful_events = self.careful_events.saturating_sub(1);
         self.unsaved.push(output);
@@ -210,7 +227,7 @@ impl Runner<'_> {
         held.passed_by = Some(decision);
         self.remark(&remark);
         let outcome = Outcome::Skipped(GaveUp { attempts, why });
-        self.done(&work.ticket, &work.event, Output { id, offset, outcome });
+        self.done(&work.ticket, &work.event, Output { id, offset, event_id: None, outcome });
         self.save()?;
         self.mirror()
     }

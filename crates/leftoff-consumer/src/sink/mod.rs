@@ -53,6 +53,8 @@ pub struct Output {
     pub id: PartitionId,
     /// The event's offset.
     pub offset: Offset,
+    /// What tells it from others wherever it is in the log, if that is asked for ([`Sink::has_taken`]).
+    pub event_id: Option<Vec<u8>>,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -67,6 +69,8 @@ pub enum Outcome {
     },
     /// Left out on purpose.
     Filtered,
+    /// Not given to the handler: the sink has the outcome of another event with the same id.
+    Absorbed,
     /// Not handled, and passed by: a decision of the policy for failed events.
     Skipped(GaveUp),
 }
@@ -140,6 +144,16 @@ pub trait Sink {
     fn check(&self, output: &Output) -> Result<(), BadRecord> {
         let _ = output;
         Ok(())
+    }
+
+    /// Whether an event with this id, at another place of the same topic, has its outcome in the sink, or checked for the next
+    /// write: then this one was produced twice. Never, for a sink that keeps no ids.
+    ///
+    /// # Errors
+    /// If the sink's storage failed.
+    fn has_taken(&self, id: PartitionId, offset: Offset, event_id: &[u8]) -> Result<bool, SinkError> {
+        let _ = (id, offset, event_id);
+        Ok(false)
     }
 
     /// Writes outputs, in order, and moves the partitions: all or nothing. Outputs passed [`Sink::check`]; those of one

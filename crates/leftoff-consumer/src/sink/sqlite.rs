@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use leftoff_wire::{Committed, Offset};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Outcome, OutcomeRange, Output, Promise, Sink,
@@ -43,6 +43,7 @@ pub struct SqliteSink {
     path: PathBuf,
     table: String,
     group: String,
+    keeps_ids: bool,
     claimed: Option<Open>,
 }
 
@@ -72,7 +73,29 @@ impl SqliteSink {
     /// records which name none, [`DEFAULT_TABLE`] without one.
     pub fn new(path: impl Into<PathBuf>, table: Option<String>, group: impl Into<String>) -> SqliteSink {
         let table = table.unwrap_or_else(|| DEFAULT_TABLE.to_owned());
-        SqliteSink { path: path.into(), table, group: group.into(), claimed: None }
+        SqliteSink { path: path.into(), table, group: group.into(), keeps_ids: false, claimed: None }
+    }
+
+    /// The ids of events are to be asked for: a claim tells from where on they are known.
+    pub fn keeping_ids(self) -> SqliteSink {
+        SqliteSink { keeps_ids: true, ..self }
+    }
+
+    /// Copies of events that were taken without their ids are not recognised.
+    fn unknown_ids(&self, claim: &ClaimPartition, next: Committed) -> Result<Option<String>, SinkError> {
+        let open = self.claimed.as_ref().expect("it is asked during a claim");
+        let sql = "SELECT EXISTS (SELECT 1 FROM leftoff_ids WHERE \"group\" = ?1 AND topic_id = ?2)";
+        let is_known =
+            open.connection
+                .query_row(sql, params![self.group, claim.id.topic_id.to_string()], |row| row.get(0));
+        let is_known: bool = is_known.map_err(failed("cannot read", &self.path))?;
+        let told = || {
+            format!(
+                "{}/{}: the events before offset {next} were taken without their ids: copies of them are not absorbed",
+                claim.topic, claim.id.partition
+            )
+        };
+        Ok((!is_known && next.next() > Offset::ZERO).then(told))
     }
 
     fn opened(&mut self) -> Result<&mut Open, SinkError> {
@@ -117,6 +140,9 @@ impl Open {
             self.connection.prepare_cached(end)?.execute([])?;
         }
         let is_seen = inserted?;
+        if let Some(event_id) = &output.event_id {
+            note_id(&self.connection, group, output, event_id)?;
+        }
         pending.events.push((output.id, output.offset, is_seen));
         Ok(())
     }
@@ -178,13 +204,24 @@ impl Open {
         let without: Vec<Output> = without
             .map(|(output, _)| match &output.outcome {
                 Outcome::Handled { .. } => {
-                    Output { outcome: Outcome::Handled { records: Vec::new() }, ..*output }
+                    Output { outcome: Outcome::Handled { records: Vec::new() }, event_id: None, ..*output }
                 }
                 _ => output.clone(),
             })
             .collect();
         outcome_ranges(&without)
     }
+}
+
+/// Behind the rows, in the same transaction: an id is never known before its outcome is there.
+fn note_id(connection: &Connection, group: &str, output: &Output, event_id: &[u8]) -> rusqlite::Result<()> {
+    let (topic_id, partition) = (output.id.topic_id.to_string(), output.id.partition);
+    let mut note = connection.prepare_cached(
+        "INSERT INTO leftoff_ids (\"group\", topic_id, id, partition, \"offset\") VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO NOTHING",
+    )?;
+    note.execute(params![group, topic_id, event_id, partition, output.offset.get()])?;
+    Ok(())
 }
 
 /// A range that continues the newest one of its kind makes that longer.
@@ -224,7 +261,15 @@ impl Sink for SqliteSink {
                     ))
                 })
             });
-            claimed.next.insert(claim.id, next.transpose()?);
+            let next = next.transpose()?;
+            claimed.next.insert(claim.id, next);
+        }
+        if self.keeps_ids {
+            for claim in partitions {
+                let next = claimed.next[&claim.id];
+                let told = next.map(|next| self.unknown_ids(claim, next)).transpose()?;
+                claimed.notices.extend(told.flatten());
+            }
         }
         Ok(claimed)
     }
@@ -243,6 +288,19 @@ impl Sink for SqliteSink {
                 Ok(())
             }
         }
+    }
+
+    fn has_taken(&self, id: PartitionId, offset: Offset, event_id: &[u8]) -> Result<bool, SinkError> {
+        let open = self.claimed.as_ref().expect("a claim comes first");
+        let taken = || {
+            let mut taken = open.connection.prepare_cached(
+                "SELECT partition, \"offset\" FROM leftoff_ids WHERE \"group\" = ?1 AND topic_id = ?2 AND id = ?3",
+            )?;
+            let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));
+            taken.query_row(params![self.group, id.topic_id.to_string(), event_id], place).optional()
+        };
+        let taken: Option<(i32, i64)> = taken().map_err(failed("cannot read", &self.path))?;
+        Ok(taken.is_some_and(|place| place != (id.partition, offset.get())))
     }
 
     fn write(&mut self, outputs: &[Output], moves: &[Move]) -> Result<Written, SinkError> {

@@ -162,7 +162,7 @@ impl TopicSink {
             }
             if !is_here {
                 let outcome = Outcome::Handled { records: Vec::new() };
-                without.push(Output { outcome, ..*output });
+                without.push(Output { outcome, event_id: None, ..*output });
             }
         }
         let topic = self.topic_now()?;

@@ -67,7 +67,9 @@ impl Rig {
         };
         let offsets = (from..).map(|offset| Offset::new(offset).unwrap());
         let outputs = offsets.zip(texts);
-        outputs.map(|(offset, text)| Output { id: self.id, offset, outcome: outcome(text) }).collect()
+        outputs
+            .map(|(offset, text)| Output { id: self.id, offset, event_id: None, outcome: outcome(text) })
+            .collect()
     }
 
     fn moved(&self, expected: Option<i64>, next: i64) -> Move {

@@ -283,7 +283,10 @@ fn count_lines(path: &Path) -> usize {
 #[derive(Clone, Copy)]
 enum Out {
     File,
-    Topic { partitions: i32 },
+    Topic {
+        partitions: i32,
+    },
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code))]
     Sqlite,
 }
 

@@ -151,7 +151,7 @@ fn nobody_is_moved_behind_their_back() {
         $ groups describe g --no-headers
         > g  t  0  9  10  10  0  -  run@[..]:[..]  file:[..]/out[..]
         $ groups delete g --noconfirm
-        ! file:[..]/out keeps its own offset; a run with it goes on where the file says
+        ! file:[..]/out keeps its own offset; a run with it goes on where the place says
         ! error: group 'g' is in use by pid [..] (run), which would not notice
         ! hint: stop it first, then do this again
         = 4

@@ -92,12 +92,13 @@ fn a_row_that_the_database_refuses_stops_the_run_before_its_event() {
         ! sqlite:db: [..]
         ! t/0: [..]
         ! t/0 starts at offset 0
-        ! stopped by a failure: 3 handled (1 filtered), 2 written
+        ! stopped by a failure: 3 handled (1 filtered), 2 written, 1 failed attempts
         ! t/0 goes on at offset 3
         ! error: t/0 offset 3 was not handled: record 0 of the answer: table "odd" refuses it: CHECK constraint failed: key <> 'k3'
         !   key:   k3
         !   value: {"id":"k3"}
         ! everything before it is saved, nothing past it; once the cause is mended, the same command goes on with this event
+        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip
         = 1
         "#,
     );
@@ -133,4 +134,46 @@ fn a_database_that_is_gone_or_foreign_is_no_beginning() {
         > lost: [] | handled twice: []
         ",
     );
+}
+
+#[test]
+fn what_was_produced_twice_is_handled_once() {
+    let dir = folder(2);
+    check_in(
+        &dir,
+        r#"
+        $ produce t -q --key-field id <<< '{"id":"k1"}\n{"id":"k2"}\n{"id":"k1"}\n'
+        $ run -t t -g g -q --out sqlite:db --dedupe key --max 4 -- sh copy.sh
+        $ run -t t -g g --out sqlite:db --dedupe key --until-end -- sh copy.sh
+        ! sqlite:db: exactly once: [..]
+        ! t/0 starts at [..]
+        ! t/1 starts at [..]
+        ! nothing left: 6 handled, 6 written, 3 absorbed
+        ! t/0 goes on [..]
+        ! t/1 goes on [..]
+        $ check -g g --out sqlite:db --drained
+        > absorbed: [[..]]
+        > nothing left
+        > lost: [] | handled twice: []
+        $ run -t t -g h -q --out sqlite:db --dedupe json:id --until-end -- sh copy.sh
+        $ check -g h --out sqlite:db --drained
+        > absorbed: [[..]]
+        > nothing left
+        > lost: [] | handled twice: []
+        $ run -t t -g g --out topic:out --dedupe key -- sh copy.sh
+        ! error: --dedupe cannot be used with topic:out: it keeps what came of each event, and not the ids of events
+        ! hint: --out sqlite:FILE keeps ids, rows and offset in one transaction
+        = 4
+        $ run -t t -g g --dedupe key --explain
+        ! error: --dedupe cannot be used with stdout: nothing there keeps the ids of events
+        ! hint: --out sqlite:FILE keeps ids, rows and offset in one transaction
+        = 4
+        "#,
+    );
+    let database = Connection::open(dir.path().join("db")).unwrap();
+    for group in ["g", "h"] {
+        let sql = "SELECT count(*), count(DISTINCT record) FROM leftoff_events WHERE \"group\" = ?1";
+        let count = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        assert_eq!(database.query_row(sql, [group], count).unwrap(), (10, 10), "{group}");
+    }
 }

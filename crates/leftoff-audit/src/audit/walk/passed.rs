@@ -10,7 +10,7 @@ use crate::verdict::PlaceRange;
 pub(super) struct Passed {
     partition: u32,
     log_start: i64,
-    covered_to: [Option<i64>; 5],
+    covered_to: [Option<i64>; 6],
     /// The next offset below the log start that may have been deleted unread.
     unread: i64,
     /// The next offset that no outcome has called deleted yet.
@@ -24,7 +24,7 @@ impl Passed {
         Passed {
             partition: facts.partition,
             log_start: facts.log_start,
-            covered_to: [None; 5],
+            covered_to: [None; 6],
             // Without a saved offset nobody knows whether the group should have read what is gone.
             unread: facts.saved_next.unwrap_or(facts.log_start),
             deleted_next: 0,
@@ -48,7 +48,13 @@ impl Passed {
     /// The outcome of the event at this offset.
     pub(super) fn outcome(&mut self, offset: i64) -> Option<OutcomeKind> {
         let covers = |kind: &OutcomeKind| self.covered_to[*kind as usize].is_some_and(|to| offset <= to);
-        let kinds = [OutcomeKind::Handled, OutcomeKind::Filtered, OutcomeKind::Dead, OutcomeKind::Skipped];
+        let kinds = [
+            OutcomeKind::Handled,
+            OutcomeKind::Filtered,
+            OutcomeKind::Dead,
+            OutcomeKind::Skipped,
+            OutcomeKind::Absorbed,
+        ];
         let kind = kinds.into_iter().find(covers);
         if kind.is_none() && covers(&OutcomeKind::Deleted) {
             self.called_deleted += 1;

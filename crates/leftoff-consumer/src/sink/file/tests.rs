@@ -29,7 +29,7 @@ fn json(text: &str) -> Record {
 }
 
 fn output(partition: i32, offset: i64, outcome: Outcome) -> Output {
-    Output { id: id(partition), offset: at(offset), outcome }
+    Output { id: id(partition), offset: at(offset), event_id: None, outcome }
 }
 
 fn records(texts: &[&str]) -> Outcome {

@@ -27,6 +27,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("leftoff_offsets", &["group", "topic_id", "partition", "next", "epoch"]),
     ("leftoff_outcomes", &["group", "topic_id", "partition", "first", "last", "kind", "attempts", "why"]),
     ("leftoff_tables", &["group", "name", "kind"]),
+    ("leftoff_ids", &["group", "topic_id", "id", "partition", "offset"]),
 ];
 
 const MAKE: &str = r#"
@@ -40,6 +41,9 @@ CREATE TABLE IF NOT EXISTS leftoff_outcomes (
   PRIMARY KEY ("group", topic_id, partition, first));
 CREATE TABLE IF NOT EXISTS leftoff_tables (
   "group" TEXT, name TEXT, kind TEXT NOT NULL, PRIMARY KEY ("group", name));
+CREATE TABLE IF NOT EXISTS leftoff_ids (
+  "group" TEXT, topic_id TEXT, id BLOB, partition INTEGER NOT NULL, "offset" INTEGER NOT NULL,
+  PRIMARY KEY ("group", topic_id, id)) WITHOUT ROWID;
 INSERT OR IGNORE INTO leftoff_meta VALUES ('format', '1');
 "#;
 

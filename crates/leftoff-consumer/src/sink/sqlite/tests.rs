@@ -41,7 +41,7 @@ fn output(partition: i32, offset: i64, text: &str) -> Output {
         "-" => Outcome::Handled { records: Vec::new() },
         text => Outcome::Handled { records: text.split(' ').map(record).collect() },
     };
-    Output { id: id(partition), offset: at(offset), outcome }
+    Output { id: id(partition), offset: at(offset), event_id: None, outcome }
 }
 
 fn moved(partition: i32, expected: Option<i64>, to: i64) -> Move {
@@ -196,6 +196,62 @@ fn an_event_that_was_given_up_has_a_range_of_its_own() {
     assert_eq!(
         rows(folder.path(), OUTCOMES),
         ["0 0 0 filtered", "0 1 1 skipped 3 no such place", "0 2 2 skipped 1 no such place", "0 3 4 skipped"]
+    );
+}
+
+fn with_id(output: Output, event_id: &str) -> Output {
+    Output { event_id: Some(event_id.as_bytes().to_vec()), ..output }
+}
+
+/// An id is known once its outcome is in the transaction, and forgotten with it.
+#[test]
+fn ids_are_kept_with_the_outcomes() {
+    let folder = tempdir().unwrap();
+    sql(folder.path(), "CREATE TABLE t (a INTEGER NOT NULL)");
+    let mut sink = SqliteSink::new(folder.path().join("db"), None, "g").keeping_ids();
+    assert_eq!(sink.claim(&[claim_of(0), claim_of(1)]).unwrap().notices, [""; 0]);
+    let taken = |sink: &SqliteSink, partition, offset, event_id: &str| {
+        sink.has_taken(id(partition), at(offset), event_id.as_bytes()).unwrap()
+    };
+    let first = with_id(output(0, 0, "1"), "a");
+    assert!(!taken(&sink, 0, 0, "a"));
+    sink.check(&first).unwrap();
+    assert!(taken(&sink, 0, 1, "a") && taken(&sink, 1, 0, "a"), "at other places");
+    assert!(!taken(&sink, 0, 0, "a") && !taken(&sink, 0, 1, "b"), "itself, and another");
+    // A refused event leaves no id behind: its copy is handled.
+    let refused = with_id(output(0, 1, r#"{"table":"t","row":{"a":null}}"#), "b");
+    sink.check(&refused).unwrap_err();
+    assert!(!taken(&sink, 0, 2, "b"));
+    let absorbed = Output { outcome: Outcome::Absorbed, ..output(0, 1, "-") };
+    let filtered = with_id(output(0, 2, "f"), "c");
+    sink.check(&absorbed).unwrap();
+    sink.check(&filtered).unwrap();
+    sink.write(&[first, absorbed, filtered], &[moved(0, None, 3)]).unwrap();
+    assert!(taken(&sink, 0, 9, "c"), "filtered is an outcome, too");
+    assert_eq!(rows(folder.path(), OUTCOMES), ["0 1 1 absorbed", "0 2 2 filtered"]);
+    // Checked, and never written.
+    sink.check(&with_id(output(0, 3, "1"), "d")).unwrap();
+    sink.close().unwrap();
+
+    let mut again = SqliteSink::new(folder.path().join("db"), None, "g").keeping_ids();
+    assert_eq!(again.claim(&[claim_of(0), claim_of(1)]).unwrap().notices, [""; 0]);
+    assert!(taken(&again, 1, 0, "a") && !taken(&again, 1, 0, "d"));
+    let mut other = SqliteSink::new(folder.path().join("db"), None, "other").keeping_ids();
+    other.claim(&[claim_of(0)]).unwrap();
+    assert!(!taken(&other, 0, 5, "a"), "of another group");
+}
+
+#[test]
+fn events_that_were_taken_without_their_ids_are_named() {
+    let folder = tempdir().unwrap();
+    let mut without = claimed(folder.path());
+    put(&mut without, &[output(0, 0, "1")], &[moved(0, None, 1)]);
+    let mut sink = SqliteSink::new(folder.path().join("db"), None, "g").keeping_ids();
+    assert_eq!(
+        sink.claim(&[claim_of(0), claim_of(1)]).unwrap().notices,
+        [
+            "quakes/0: the events before offset 1 were taken without their ids: copies of them are not absorbed"
+        ]
     );
 }
 

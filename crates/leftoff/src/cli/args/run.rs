@@ -7,11 +7,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use leftoff_consumer::runner::{self, Backoff, SavePolicy};
+use leftoff_consumer::runner::{self, Backoff, Identify, SavePolicy};
 use leftoff_consumer::sink::Promise;
+use leftoff_consumer::source::Event;
 
 use super::value::{event_count, group_name, parsed, topic_name, value};
 use crate::cli::bad_value::BadValue;
+use crate::cli::json_path::JsonPath;
 use crate::cli::place::{PLACE_FORMS, Place};
 use crate::cli::time::{DURATION_FORMS, parse_duration};
 
@@ -35,6 +37,10 @@ pub struct RunArgs {
     /// Refuse to run where --out cannot promise this; --explain says what it promises
     #[arg(long, value_name = "PROMISE", value_enum)]
     pub require: Option<Require>,
+    /// Do not handle what --out has taken already under another offset (an event that was produced twice). What is the
+    /// same event: id (the same key, or the same value where there is no key), key, or json:PATH (a field of the value)
+    #[arg(long, value_name = "BY", value_parser = value::<Dedupe>())]
+    pub dedupe: Option<Dedupe>,
     /// What to do when an event is not handled (the command answers with an error, exits, dies, takes too long or
     /// prints what is no answer) and its attempts are used up
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
@@ -81,6 +87,56 @@ pub struct RunArgs {
     /// Command that handles the events, after --
     #[arg(last = true, required_unless_present = "explain", value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// What makes two events the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dedupe {
+    /// What the audit calls them: the key, or the value where there is no key.
+    Id,
+    /// The key. Events without one are never the same.
+    Key,
+    /// A field of the value: text, a number, or true and false. Events without one are never the same.
+    Json(JsonPath),
+}
+
+impl FromStr for Dedupe {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Dedupe, BadValue> {
+        match (text, text.strip_prefix("json:")) {
+            ("id", _) => Ok(Dedupe::Id),
+            ("key", _) => Ok(Dedupe::Key),
+            (_, Some(path)) => path.parse().map(Dedupe::Json),
+            _ => Err(BadValue::new(
+                text,
+                "a way to tell events apart",
+                "id, key or json:PATH",
+                "json:order.id",
+            )),
+        }
+    }
+}
+
+impl Dedupe {
+    /// The id of an event, if it has one.
+    fn id_of(&self, event: &Event) -> Option<Vec<u8>> {
+        match self {
+            Dedupe::Id => event.key.clone().or_else(|| event.value.clone()),
+            Dedupe::Key => event.key.clone(),
+            Dedupe::Json(path) => {
+                let value = std::str::from_utf8(event.value.as_deref()?).ok()?;
+                let found = path.find(value).ok()??;
+                match serde_json::from_str(found.get()).ok()? {
+                    serde_json::Value::String(text) => Some(text.into_bytes()),
+                    serde_json::Value::Number(_) | serde_json::Value::Bool(_) => {
+                        Some(found.get().as_bytes().to_vec())
+                    }
+                    _ => None,
+                }
+            }
+        }
+    }
 }
 
 /// A promise of a place.
@@ -217,6 +273,7 @@ impl RunArgs {
                 OnLostState::Stop => runner::OnLostState::Refuse,
                 OnLostState::Group => runner::OnLostState::FollowGroup,
             },
+            identify: self.dedupe.clone().map(|by| Identify::new(move |event| by.id_of(event))),
             until_end: self.until_end,
             max_events: self.max,
             drain: self.drain,
@@ -230,6 +287,39 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn what_makes_events_the_same() {
+        let event = |key: Option<&str>, value: Option<&str>| Event {
+            offset: leftoff_wire::Offset::ZERO,
+            timestamp_ms: 0,
+            key: key.map(|key| key.as_bytes().to_vec()),
+            value: value.map(|value| value.as_bytes().to_vec()),
+            headers: Vec::new(),
+            leader_epoch: -1,
+        };
+        let table = [
+            ("id", event(Some("k"), Some("v")), Some("k")),
+            ("id", event(None, Some("v")), Some("v")),
+            ("id", event(None, None), None),
+            ("key", event(Some("k"), Some("v")), Some("k")),
+            ("key", event(None, Some("v")), None),
+            ("json:a.b", event(None, Some(r#"{"a":{"b":"x"}}"#)), Some("x")),
+            ("json:a.b", event(None, Some(r#"{"a":{"b":7.0}}"#)), Some("7.0")),
+            ("json:a.b", event(None, Some(r#"{"a":{"b":null}}"#)), None),
+            ("json:a.b", event(None, Some(r#"{"a":{"b":[1]}}"#)), None),
+            ("json:a.b", event(None, Some("{}")), None),
+            ("json:a.b", event(None, Some("no json")), None),
+            ("json:a.b", event(Some("k"), None), None),
+        ];
+        for (by, event, expect) in table {
+            let id = by.parse::<Dedupe>().unwrap().id_of(&event);
+            assert_eq!(id.as_deref(), expect.map(str::as_bytes), "{by} {event:?}");
+        }
+        for bad in ["", "ids", "json:", "json"] {
+            assert!(bad.parse::<Dedupe>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn the_moment_to_save_is_read_from_a_word() {

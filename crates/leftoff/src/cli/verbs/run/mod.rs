@@ -137,6 +137,9 @@ fn summary(report: &Report) -> String {
         text += &format!(" ({} filtered)", report.filtered);
     }
     text += &format!(", {} written", report.written);
+    if report.absorbed > 0 {
+        text += &format!(", {} absorbed", report.absorbed);
+    }
     if report.skipped > 0 {
         text += &format!(", {} skipped", report.skipped);
     }

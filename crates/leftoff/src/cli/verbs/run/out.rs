@@ -38,6 +38,9 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::refused(format!("{place} promises {promise}, and {asked} is required"))
             .hint("file:PATH, sqlite:FILE and topic:NAME keep records and offset in one step"));
     }
+    if args.dedupe.is_some() {
+        check_keeps_ids(&args.out)?;
+    }
     match &args.out {
         Place::Topic(name) if args.topics.contains(name) => Err(Failure::refused(format!(
             "topic {name} is read: the run would handle its own records for ever"
@@ -47,6 +50,17 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
         Place::Sqlite { .. } => Err(crate::cli::verbs::authority::no_sqlite()),
         _ => Ok(()),
     }
+}
+
+/// Ids that are not kept in one step with the outcomes would call an event a copy that is not, or miss one that is.
+fn check_keeps_ids(place: &Place) -> Result<(), Failure> {
+    let why = match place {
+        Place::Sqlite { .. } => return Ok(()),
+        Place::Stdout => "nothing there keeps the ids of events",
+        Place::File(_) | Place::Topic(_) => "it keeps what came of each event, and not the ids of events",
+    };
+    Err(Failure::refused(format!("--dedupe cannot be used with {place}: {why}"))
+        .hint("--out sqlite:FILE keeps ids, rows and offset in one transaction"))
 }
 
 /// The sink. A topic that is not there is made.
@@ -61,7 +75,8 @@ pub fn open(
         #[cfg(feature = "sqlite")]
         Place::Sqlite { path, table } => {
             warn_of_filesystem(global, path);
-            Box::new(leftoff_consumer::sink::SqliteSink::new(path, table.clone(), &args.group))
+            let sink = leftoff_consumer::sink::SqliteSink::new(path, table.clone(), &args.group);
+            Box::new(if args.dedupe.is_some() { sink.keeping_ids() } else { sink })
         }
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => return Err(crate::cli::verbs::authority::no_sqlite()),
