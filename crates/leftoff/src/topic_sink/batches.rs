@@ -119,7 +119,11 @@ impl<'a> SetBuilder<'a> {
 fn parts(lines: &str, most: usize) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), lines);
     while rest.len() > most {
-        let end = rest[..most].rfind('\n').or_else(|| rest.find('\n')).map_or(rest.len(), |at| at + 1);
+        // By bytes: the reason in a line may have any character at the limit.
+        let is_end = |byte: &u8| *byte == b'\n';
+        let (near, bytes) = (&rest.as_bytes()[..most], rest.as_bytes());
+        let end = near.iter().rposition(is_end).or_else(|| bytes.iter().position(is_end));
+        let end = end.map_or(rest.len(), |at| at + 1);
         let (part, behind) = rest.split_at(end);
         parts.push(part);
         rest = behind;
@@ -141,7 +145,8 @@ mod tests {
 
     #[test]
     fn evidence_is_cut_between_lines() {
-        let table: [(&str, usize, &[&str]); 6] = [
+        let table: [(&str, usize, &[&str]); 7] = [
+            ("a…\nb\n", 3, &["a…\n", "b\n"]),
             ("", 4, &[""]),
             ("ab\n", 4, &["ab\n"]),
             ("ab\ncd\nef\n", 4, &["ab\n", "cd\n", "ef\n"]),

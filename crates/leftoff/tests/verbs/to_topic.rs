@@ -160,3 +160,29 @@ fn what_cannot_be_promised_or_done_is_refused() {
     );
     check("$ run -t t -g g --out topic:a/b -- true\n! error: [..]\n! hint: [..]\n= 2");
 }
+
+/// The evidence for an event that was given up goes with the others, into each place.
+#[test]
+fn what_a_policy_skips_is_not_lost_in_any_place() {
+    let dir = folder(1);
+    let places = [
+        "topic:out",
+        "file:out",
+        #[cfg(feature = "sqlite")]
+        "sqlite:db",
+    ];
+    for (number, place) in places.iter().enumerate() {
+        check_in(
+            &dir,
+            &format!(
+                "
+                $ run -t t -g g{number} -q --out {place} --on-fail skip --until-end -- sh bad_at.sh k3 error
+                $ check -g g{number} --out {place} --drained
+                > skipped by decision: ['t/0/3']
+                > nothing left
+                > lost: [] | handled twice: []
+                "
+            ),
+        );
+    }
+}
