@@ -24,6 +24,9 @@ pub const WAIT_FOR_LOCK: Duration = Duration::from_secs(5);
 /// # Errors
 /// Exit 3 if another process writes it, 4 if it is somebody else's, 5 if it is damaged.
 pub fn open_writer(global: &Global, verb: &str) -> Result<Store, Failure> {
+    if global.data.exists() && !global.data.is_dir() {
+        return Err(not_a_directory(&global.data));
+    }
     warn_of_filesystem(global, &global.data);
     let wait_for_lock = global.timeout.unwrap_or(WAIT_FOR_LOCK);
     let options = OpenOptions { verb: verb.to_owned(), wait_for_lock, ..OpenOptions::default() };
@@ -88,6 +91,7 @@ pub fn disk(data: &Path) -> Result<Arc<dyn Disk>, Failure> {
     match OsDisk::open(data) {
         Ok(disk) => Ok(Arc::new(disk)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(no_data(data)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(not_a_directory(data)),
         Err(error) => Err(Failure::cannot_reach(format!("cannot open {}: {error}", data.display()))),
     }
 }
@@ -185,6 +189,10 @@ fn from_log(error: &LogError) -> Failure {
 
 fn damaged(what: String) -> Failure {
     Failure::storage(what).hint("`leftoff doctor` tells what is damaged and what can be done")
+}
+
+fn not_a_directory(data: &Path) -> Failure {
+    Failure::cannot_reach(format!("{} is not a directory", data.display())).hint("--data names a directory")
 }
 
 fn no_data(data: &Path) -> Failure {
