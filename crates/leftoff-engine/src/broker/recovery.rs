@@ -26,7 +26,7 @@ use crate::broker::{
 };
 use crate::coordinator::ReplayError;
 use crate::disk::Disk;
-use crate::log::{Access, Log, LogConfig, LogError, Mark, ReadBatch};
+use crate::log::{Access, Dirty, Log, LogConfig, LogError, Mark, ReadBatch};
 use crate::types::Timestamp;
 use leftoff_wire::record_batch::BatchBuilder;
 
@@ -127,11 +127,13 @@ impl Broker {
 
         let mut metadata_log = open_log(&disk, METADATA_DIR, METADATA_LOG, &ends, None, Access::Writer)?;
         let end = metadata_log.read_tail(&mut |_| {})?.valid_end;
-        settle(&mut metadata_log, end, &mut recovered)?;
+        let mut unsynced = Dirty::default();
+        settle(&mut metadata_log, end, &mut recovered, &mut unsynced)?;
         if !marks.was_clean() {
-            // Before folders that it does not claim are moved out of the way.
-            sync_ends(&disk, std::iter::once(&metadata_log))?;
+            add_ends(std::iter::once(&metadata_log), &mut unsynced)?;
         }
+        // Before folders that it does not claim are moved out of the way.
+        disk.sync(&unsynced.files, &unsynced.dirs).map_err(io(Path::new(METADATA_DIR)))?;
         let metadata = replay::metadata(&metadata_log)?;
         marks.retain(|partition| {
             INTERNAL_LOGS.iter().any(|(internal, _)| internal == partition)
@@ -141,10 +143,11 @@ impl Broker {
         let deleted = tidy_folders(&disk, &metadata, &mut recovered)?;
         let mut logs = BTreeMap::from([(METADATA_LOG, metadata_log)]);
         open_logs(&disk, &metadata, &ends, &config, &mut logs)?;
-        settle_tails(&metadata, &mut logs, &mut recovered)?;
+        let mut unsynced = settle_tails(&metadata, &mut logs, &mut recovered)?;
         if !marks.was_clean() {
-            sync_ends(&disk, logs.values())?;
+            add_ends(logs.values(), &mut unsynced)?;
         }
+        disk.sync(&unsynced.files, &unsynced.dirs).map_err(io(Path::new("")))?;
         for log in logs.values() {
             if let Some(damage) = log.mark_damage() {
                 recovered.damaged.push(format!("{}: {damage}", log.dir().display()));
@@ -321,12 +324,12 @@ struct TailBatch {
     reserved: bool,
 }
 
-/// Decides where each log ends, then settles each one there.
+/// Decides where each log ends, then settles each one there. What is to be synced for that is returned.
 fn settle_tails(
     metadata: &Metadata,
     logs: &mut BTreeMap<PartitionId, Log>,
     recovered: &mut Recovered,
-) -> Result<(), OpenError> {
+) -> Result<Dirty, OpenError> {
     let mut tails: BTreeMap<PartitionId, Vec<TailBatch>> = BTreeMap::new();
     let mut cuts: BTreeMap<PartitionId, Offset> = BTreeMap::new();
     let mut manifests = Vec::new();
@@ -353,10 +356,11 @@ fn settle_tails(
     }
     let below = named_below_the_mark(&logs[&OFFSETS_LOG], &tails)?;
     cut_incomplete_sets(metadata, logs, &tails, &manifests, &below, &mut cuts);
+    let mut unsynced = Dirty::default();
     for (partition, end) in cuts {
-        settle(logs.get_mut(&partition).expect("its tail was read"), end, recovered)?;
+        settle(logs.get_mut(&partition).expect("its tail was read"), end, recovered, &mut unsynced)?;
     }
-    Ok(())
+    Ok(unsynced)
 }
 
 /// The batches that manifests below the offsets log's own mark name. Marks are written without waiting for the disk, so
@@ -388,15 +392,14 @@ fn named_below_the_mark(
 
 /// A process that was killed may have cut a log back after a failed write, and not have synced that: the page cache shows the
 /// cut, the disk does not have it, and a power cut would bring back what was taken away. So everything that a reader is
-/// about to see is synced first. A log with a tail was synced when that was settled.
-fn sync_ends<'a>(disk: &Arc<dyn Disk>, logs: impl Iterator<Item = &'a Log>) -> Result<(), OpenError> {
-    let (mut files, mut dirs) = (Vec::new(), Vec::new());
+/// about to see is to be synced first.
+fn add_ends<'a>(logs: impl Iterator<Item = &'a Log>, unsynced: &mut Dirty) -> Result<(), OpenError> {
     for log in logs {
-        files.extend(log.end_file()?);
+        unsynced.files.extend(log.end_file()?);
         // A segment that was made for the refused append has gone from the folder in the same way.
-        dirs.push(log.dir().to_owned());
+        unsynced.dirs.push(log.dir().to_owned());
     }
-    disk.sync(&files, &dirs).map_err(io(Path::new("")))
+    Ok(())
 }
 
 /// Cuts the offsets log at the first manifest that names a missing batch, and data logs at the first reserved batch that
@@ -479,9 +482,14 @@ const NOWHERE: ManifestEntry = ManifestEntry {
     crc: 0,
 };
 
-fn settle(log: &mut Log, end: Offset, recovered: &mut Recovered) -> Result<(), OpenError> {
+fn settle(
+    log: &mut Log,
+    end: Offset,
+    recovered: &mut Recovered,
+    unsynced: &mut Dirty,
+) -> Result<(), OpenError> {
     if log.tail_bytes() > 0 {
-        let settled = log.settle_tail(end)?;
+        let settled = log.settle_tail_unsynced(end, unsynced)?;
         recovered.kept_bytes += settled.kept_bytes;
         recovered.cut_bytes += settled.cut_bytes;
     }

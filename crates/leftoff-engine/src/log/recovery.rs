@@ -12,7 +12,7 @@ use leftoff_wire::record_batch::BatchHeader;
 
 use super::segment::{self, Segment};
 use super::window::{Window, read_exact};
-use super::{Access, Log, LogError, Mark, MarkDamage};
+use super::{Access, Dirty, Log, LogError, Mark, MarkDamage};
 use crate::disk::{DiskFile, OpenHow};
 
 /// Kept bytes are written again in steps of this size.
@@ -89,6 +89,18 @@ impl Log {
     /// # Errors
     /// [`LogError::NoSuchEnd`]; [`LogError::Io`] or [`LogError::Sync`], after which the log is to be opened anew.
     pub fn settle_tail(&mut self, end: Offset) -> Result<Settled, LogError> {
+        let mut unsynced = Dirty::default();
+        let settled = self.settle_tail_unsynced(end, &mut unsynced)?;
+        self.disk.sync(&unsynced.files, &unsynced.dirs).map_err(LogError::sync(&self.dir))?;
+        Ok(settled)
+    }
+
+    /// As [`Log::settle_tail`], but what is to be synced before anybody may read is added to `unsynced`: a start with many
+    /// tails syncs all of them at once.
+    ///
+    /// # Errors
+    /// As [`Log::settle_tail`].
+    pub fn settle_tail_unsynced(&mut self, end: Offset, unsynced: &mut Dirty) -> Result<Settled, LogError> {
         let path = self.dir.clone();
         if self.access == Access::Reader {
             return Err(LogError::ReadOnly { path });
@@ -121,8 +133,8 @@ impl Log {
         if epochs != had {
             epochs.save(&*self.disk, &self.dir)?;
         }
-        let files = self.write_again(&kept)?;
-        self.disk.sync(&files, std::slice::from_ref(&path)).map_err(LogError::sync(&path))?;
+        unsynced.files.extend(self.write_again(&kept)?);
+        unsynced.dirs.push(path);
         self.epochs = epochs.into();
         Ok(self.settled(&kept))
     }
