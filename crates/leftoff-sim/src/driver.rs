@@ -56,9 +56,6 @@ pub struct Run {
     disk: Arc<dyn Disk>,
     /// What is known so far.
     pub history: History,
-    /// At the last start: the same, but with what had not been answered and was not found. Until its log is written to
-    /// again it may still come back, if what took it away was not synced.
-    pub possible: History,
     /// Hears of each request that is acknowledged, before the next one is made.
     pub told: fn(RequestId),
     broker: Option<Broker>,
@@ -95,7 +92,6 @@ impl Run {
         let next_request = 1 + history.last_request();
         let mut run = Run {
             disk,
-            possible: history.clone(),
             history,
             told: |_| (),
             broker: None,
@@ -168,8 +164,6 @@ impl Run {
         if matches!(self.mood, Mood::Watched | Mood::Sound) {
             oracle::check_recovered(&self.history, broker.recovered()).map_err(Stop::Wrong)?;
         }
-        self.possible = self.history.clone();
-        self.possible.mark_found(broker.state(), found.topics, found.offsets);
         self.history.settle(broker.state(), found.topics, found.offsets);
         self.owners = owners(&self.history);
         self.broker = Some(broker);

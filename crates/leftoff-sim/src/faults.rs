@@ -142,7 +142,7 @@ fn hold_parts(text: &str, base: &MemDisk, plan: &Plan, during: &mut &'static str
     let mut run = open(&mem, &script, &history)?;
     *during = "a power cut after that start";
     for image in mem.survivors(IMAGES, seed(0)) {
-        open(&image, &script, &run.possible)?;
+        open(&image, &script, &run.history)?;
     }
     *during = "going on after that start";
     let mut afterwards = Script::parse(AFTERWARDS);

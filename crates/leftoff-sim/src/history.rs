@@ -231,14 +231,6 @@ impl History {
         }
     }
 
-    /// After a start: what was found is known.
-    pub fn mark_found(&mut self, state: &State, topics: usize, offsets: usize) {
-        self.topics[..topics].iter_mut().for_each(|fact| fact.is_known = true);
-        self.offsets[..offsets].iter_mut().for_each(|fact| fact.is_known = true);
-        self.see(state);
-        self.let_ghosts_be();
-    }
-
     /// A power cut may bring back what was taken back.
     pub fn let_ghosts_be(&mut self) {
         for (partition, ghost) in std::mem::take(&mut self.ghosts) {
@@ -264,6 +256,8 @@ impl History {
             events.batches.iter_mut().for_each(|fact| fact.is_known = true);
             events.possible_start = state.log(partition).map_or(0, |log| log.log_start().get());
         }
+        // A start syncs what it found, and what it did not find stays away.
+        self.ghosts.clear();
         self.see(state);
     }
 }
