@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +60,17 @@ pub type StderrTo = Box<dyn FnMut(Option<&str>, &str) + Send>;
 
 /// Passes a line on to this process's stderr, with the event before it.
 pub fn to_stderr(event: Option<&str>, line: &str) {
-    eprintln!("{} | {line}", event.unwrap_or("handler"));
+    // Nobody may be there to read it any more; that is no reason to stop.
+    drop(
+        std::io::stderr().write_all(
+            format!(
+                "{} | {line}
+",
+                event.unwrap_or("handler")
+            )
+            .as_bytes(),
+        ),
+    );
 }
 
 impl ChildConfig {

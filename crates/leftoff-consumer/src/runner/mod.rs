@@ -74,6 +74,8 @@ pub struct Runner<'a> {
     unsaved: Unsaved,
     report: Report,
     authority: bool,
+    /// More partitions may come before the first event.
+    is_being_assigned: bool,
     /// For so many events more, each is recorded before it is handed out: one of them ends the runner.
     careful_events: u64,
     last_mirror: Duration,
@@ -118,6 +120,7 @@ impl<'a> Runner<'a> {
             unsaved: Unsaved::new(now),
             report: Report::default(),
             authority: false,
+            is_being_assigned: true,
             careful_events: 0,
             last_mirror: now,
             last_status: now,
@@ -168,7 +171,11 @@ impl<'a> Runner<'a> {
     }
 
     fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
-        match self.source.poll(wait)? {
+        let event = self.source.poll(wait)?;
+        // All partitions of an assignment are told before anything else: only then is it known what "all at their end" is
+        // about.
+        self.is_being_assigned = matches!(event, SourceEvent::Assigned { .. });
+        match event {
             SourceEvent::Assigned { topic, id, ownership, committed, metadata, unclean, log_start, end } => {
                 let held = Held::new(topic, ownership, committed, end);
                 self.assigned(held, id, &Assigned { log_start, metadata, unclean })
@@ -192,7 +199,10 @@ impl<'a> Runner<'a> {
             Some(StopReason::Asked)
         } else if self.options.max_events.is_some_and(|max| self.report.passed() >= max) {
             Some(StopReason::MaxEvents)
-        } else if self.options.until_end && self.lanes.is_empty() && self.partitions.all_at_end(&self.ledger)
+        } else if self.options.until_end
+            && !self.is_being_assigned
+            && self.lanes.is_empty()
+            && self.partitions.all_at_end(&self.ledger)
         {
             Some(StopReason::End)
         } else {

@@ -302,7 +302,8 @@ fn tidy_folders(
             continue;
         }
         let path = PathBuf::from(&entry.name);
-        if entry.name.ends_with("-delete") {
+        // By its name alone, since its files may be gone in part; but only one of a topic that was deleted.
+        if Deleted::topic_of(&entry.name).is_some_and(|topic_id| metadata.is_deleted(&topic_id)) {
             deleted.push(Deleted::renamed(path));
             continue;
         }

@@ -19,6 +19,8 @@ use crate::types::Timestamp;
 const MAX_NAME_BYTES: usize = 249;
 /// More partitions than this in one topic are refused: each is a folder with four files.
 const MAX_PARTITIONS: i32 = 10_000;
+/// So much of a topic's name stays in the name of a folder that is on its way out.
+const LONGEST_DELETED_NAME: usize = 200;
 
 impl Broker {
     /// Folders and first segments, synced; marks, synced; then the record.
@@ -190,8 +192,17 @@ pub(super) struct Deleted {
 
 impl Deleted {
     pub fn new(folder: PathBuf, topic_id: Uuid) -> Deleted {
-        let on_its_way_out = PathBuf::from(format!("{}.{topic_id}-delete", folder.display()));
+        let name = folder.to_string_lossy().into_owned();
+        let (topic, partition) = name.rsplit_once('-').unwrap_or((&name, "0"));
+        // As in Kafka, a long name is cut, so that what is put behind it fits into a file name.
+        let topic: String = topic.chars().take(LONGEST_DELETED_NAME).collect();
+        let on_its_way_out = PathBuf::from(format!("{topic}-{partition}.{topic_id}-delete"));
         Deleted { folder, on_its_way_out }
+    }
+
+    /// The topic of a folder that was renamed to go, by its name.
+    pub fn topic_of(folder: &str) -> Option<Uuid> {
+        folder.strip_suffix("-delete")?.rsplit_once('.')?.1.parse().ok()
     }
 
     /// One that was renamed before a crash.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use anstream::eprintln;
+use super::notes::say;
 
 /// Why the command ends without having done its work. Scripts rely on the numbers (README, "Exit codes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Failure {
     pub fn report(&self, with_causes: bool) -> ExitCode {
         for (label, text) in self.lines(with_causes) {
             let style = if label == "error" { "\x1b[1;31m" } else { "\x1b[1;36m" };
-            eprintln!("{style}{label}:\x1b[0m {text}");
+            say(&format!("{style}{label}:\x1b[0m {text}"));
         }
         ExitCode::from(self.exit_code())
     }

@@ -120,7 +120,7 @@ pub fn find_topic<'a>(
 /// A remark for a person, on stderr; nothing with `-q`.
 pub fn note(global: &Global, text: &str) {
     if !global.quiet {
-        anstream::eprintln!("{text}");
+        super::notes::say(text);
     }
 }
 

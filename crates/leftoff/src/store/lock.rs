@@ -6,7 +6,7 @@
 //! never works beside a new one.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -125,8 +125,19 @@ impl HandlerLock {
     /// [`LockError::Held`] with the pid of the runner that had it.
     pub fn take(root: &Path, group: &str, verb: &str, wait: Duration) -> Result<HandlerLock, LockError> {
         let dir = root.join("handlers");
-        std::fs::create_dir_all(&dir).map_err(|source| LockError::Io { path: dir.clone(), source })?;
-        Ok(HandlerLock { file: take(&dir.join(file_name(group)), verb, wait)? })
+        let made = || {
+            std::fs::create_dir_all(&dir).map_err(|source| LockError::Io { path: dir.clone(), source })?;
+            take(&dir.join(file_name(group)), verb, wait)
+        };
+        match made() {
+            // The reserve is there so that offsets can be saved on a full disk, and that begins with this lock.
+            Err(LockError::Io { source, .. }) if source.kind() == ErrorKind::StorageFull => {
+                let reserve = root.join("reserve");
+                std::fs::remove_file(&reserve).map_err(|source| LockError::Io { path: reserve, source })?;
+                Ok(HandlerLock { file: made()? })
+            }
+            taken => Ok(HandlerLock { file: taken? }),
+        }
     }
 
     /// Who has a group's lock now: what the holder wrote into it. `None` if it is free. Nothing is made or written.
@@ -175,9 +186,13 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
         }
     }
     if !verb.is_empty() {
-        file.set_len(0).map_err(io)?;
-        file.rewind().map_err(io)?;
-        write!(file, "pid {} ({verb})", std::process::id()).map_err(io)?;
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "pid {} ({verb})", std::process::id()));
+        // The text is for people; on a full disk the lock is held without it.
+        written
+            .or_else(|error| if error.kind() == ErrorKind::StorageFull { Ok(()) } else { Err(io(error)) })?;
     }
     Ok(file)
 }

@@ -99,7 +99,7 @@ impl Drop for Place {
         if !self.keep
             && let Err(error) = std::fs::remove_dir_all(&self.root)
         {
-            anstream::eprintln!("could not remove {}: {error}", self.root.display());
+            crate::cli::notes::say(&format!("could not remove {}: {error}", self.root.display()));
         }
     }
 }
