@@ -288,7 +288,9 @@ fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool
 /// The offsets that damage has taken, if it is damage.
 fn damage(error: &StoreError) -> Option<(Offset, Offset)> {
     match error {
-        StoreError::Read(ReadError::Damaged { from, to, .. }) => Some((*from, *to)),
+        StoreError::Read(ReadError::Damaged { from, to, .. } | ReadError::Hole { from, to }) => {
+            Some((*from, *to))
+        }
         StoreError::Log(LogError::Damaged { damaged, .. })
         | StoreError::Read(ReadError::Log(LogError::Damaged { damaged, .. })) => {
             Some((damaged.from, damaged.to))

@@ -49,3 +49,30 @@ fn a_folder_that_only_looks_deleted_is_kept() {
     Leftoff::open(dir.path()).unwrap().close().unwrap();
     assert_eq!(std::fs::read_to_string(dir.path().join("aside/precious-delete/file")).unwrap(), "mine");
 }
+
+#[test]
+fn a_hole_in_a_log_stops_a_consumer_and_is_named() {
+    use leftoff::consumer::runner::{OnGap, RunOptions};
+    let dir = tempfile::tempdir().unwrap();
+    let log = Leftoff::open(dir.path()).unwrap();
+    let settings = [("segment.bytes".to_owned(), "150".to_owned())];
+    log.store().create_topic("t", 1, &settings).unwrap();
+    for value in ["a", "b", "c", "d", "e", "f"] {
+        log.append("t", 0, &[Record::value(value)]).unwrap();
+    }
+    log.close().unwrap();
+    std::fs::remove_file(dir.path().join("t-0/00000000000000000002.log")).unwrap();
+
+    let log = Leftoff::open(dir.path()).unwrap();
+    let mut seen = Vec::new();
+    let mut handle = |event: &leftoff::consumer::source::Event| {
+        seen.push(event.offset.get());
+        Ok::<_, String>(())
+    };
+    let stopped = log.consume("g", "t", &mut handle).unwrap_err().to_string();
+    assert!(stopped.contains('2') && stopped.contains('4'), "{stopped}");
+    assert_eq!(log.committed("g", "t", 0).unwrap().next().get(), 2, "nothing is passed without a word");
+    let options = RunOptions { until_end: true, on_gap: OnGap::Earliest, ..RunOptions::default() };
+    log.consume_with("g", &["t".to_owned()], &options, &Default::default(), &mut handle).unwrap();
+    assert_eq!(seen, [0, 1, 4, 5]);
+}

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 /// A longer line is reported, not read.
-pub const DEFAULT_LINE_LIMIT_BYTES: usize = 4 << 20;
+pub const DEFAULT_LINE_LIMIT_BYTES: usize = 16 << 20;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,6 +28,12 @@ pub enum UndoError {
     /// No move is known.
     #[error("no move is known: there is nothing to undo")]
     NoMoves,
+    /// The only jump is where the group began, and it has handled events since: to take that back would be to handle them all
+    /// again, which is a reset, and not what an undo is for.
+    #[error(
+        "the group has only gone forward since it began: there is no reset, import or deletion to take back"
+    )]
+    OnlyProgress,
     /// The last jump moved an offset of a topic that was deleted since.
     #[error("the last move (record {}, {}) was of an earlier topic of that name", of.at, of.why)]
     OtherTopic {
@@ -58,6 +64,9 @@ pub fn undo(moves: &[Move], topic_id: Uuid) -> Result<Undo, UndoError> {
         .or_else(|| moves.iter().position(|found| found.why != Why::Carried))
         .ok_or(UndoError::NoMoves)?;
     let of = moves[place].clone();
+    if of.old.is_none() && moves[..place].iter().any(|since| since.why == Why::Commit) {
+        return Err(UndoError::OnlyProgress);
+    }
     let moved = moves[place..].iter().find_map(|found| found.topic_id);
     if moved.is_some_and(|moved| moved != topic_id) {
         return Err(UndoError::OtherTopic { of: Box::new(of) });

@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -209,7 +210,9 @@ fn read_holder(file: File) -> std::io::Result<String> {
 
 fn open(path: &Path) -> Result<File, LockError> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    // A link is not followed: the text of the lock would go into whatever it leads to.
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(no_follow);
     options.open(path).map_err(|source| LockError::Io { path: path.to_owned(), source })
 }
 

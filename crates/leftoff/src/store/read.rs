@@ -3,7 +3,7 @@
 pub use leftoff_consumer::source::Event;
 use leftoff_engine::log::{FileRange, LogError};
 use leftoff_wire::Offset;
-use leftoff_wire::record_batch::{Batch, BatchError, Limits};
+use leftoff_wire::record_batch::{Batch, BatchError, BatchHeader, Limits};
 
 /// Events, and where to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,14 @@ pub enum ReadError {
         /// What is wrong.
         error: BatchError,
     },
+    /// No batch holds these offsets: a repair took damage out, or a file is gone.
+    #[error("offsets {from} to {to} are not there: a repair took damage out, or a file is gone")]
+    Hole {
+        /// The first offset that is not there.
+        from: Offset,
+        /// Reading can go on here.
+        to: Offset,
+    },
     /// The disk failed.
     #[error("reading segment {segment} at position {position_bytes}: {source}")]
     Io {
@@ -61,6 +69,13 @@ pub fn events_in(fetched: &leftoff_engine::log::Fetched, from: Offset) -> Result
         let bytes = read_range(range)?;
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
+            // Offsets are dense: what no batch holds is gone, and is told before it is passed.
+            if let Some(to) = hole_before(rest, chunk.next) {
+                if chunk.next > from {
+                    return Ok(chunk);
+                }
+                return Err(ReadError::Hole { from, to });
+            }
             let taken = Batch::parse(rest).and_then(|(batch, behind)| {
                 take_events(&batch, from, &mut chunk)?;
                 Ok(behind)
@@ -72,7 +87,16 @@ pub fn events_in(fetched: &leftoff_engine::log::Fetched, from: Offset) -> Result
             }
         }
     }
+    if fetched.ranges.is_empty() && from < fetched.high_watermark {
+        return Err(ReadError::Hole { from, to: fetched.high_watermark });
+    }
     Ok(chunk)
+}
+
+/// Where the next batch begins, if it leaves offsets out. What is no batch is told as damage.
+fn hole_before(bytes: &[u8], next: Offset) -> Option<Offset> {
+    let header = BatchHeader::parse(bytes).ok()?;
+    (header.base_offset > next).then_some(header.base_offset)
 }
 
 fn take_events(batch: &Batch<'_>, from: Offset, chunk: &mut Chunk) -> Result<(), BatchError> {
@@ -120,7 +144,7 @@ fn read_range(range: &FileRange) -> Result<Vec<u8>, ReadError> {
 
 fn damaged(rest: &[u8], range: &FileRange, from: Offset, error: BatchError) -> ReadError {
     // Where the header still makes sense, only this batch is lost; else what is left of the range.
-    let to = leftoff_wire::record_batch::BatchHeader::parse(rest)
+    let to = BatchHeader::parse(rest)
         .map(|header| header.next_offset())
         .ok()
         .filter(|to| *to > from && *to <= range.next)

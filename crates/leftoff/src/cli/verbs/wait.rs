@@ -118,8 +118,10 @@ fn too_late(args: &WaitArgs, waited: Duration, left: &[String]) -> Failure {
     let group = &args.group;
     let what = match left {
         [] => format!("there is no group '{group}' with an offset"),
-        [one] => format!("group '{group}' is not there: {one}"),
-        [first, rest @ ..] => format!("group '{group}' is not there: {first} (and {} more)", rest.len()),
+        [one] => format!("group '{group}' has not come so far: {one}"),
+        [first, rest @ ..] => {
+            format!("group '{group}' has not come so far: {first} (and {} more)", rest.len())
+        }
     };
     Failure::check_failed(format!("{what}, after {waited}"))
         .hint(format!("`leftoff groups describe {group}` shows where it is and who holds it"))
