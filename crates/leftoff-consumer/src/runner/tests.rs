@@ -444,9 +444,14 @@ fn it_stops_where_it_is_told_to() {
     let mut both = of(until(true, None));
     both.script.push(batch(1, &[0], 1));
     assert_eq!(run(both).result.unwrap().stopped, Some(StopReason::End));
-    // Nothing there: at the end at once. Nothing assigned: not at the end.
-    let empty = Case { script: vec![assigned(0, None, 0, 0)], ..of(until(true, None)) };
+    // Nothing there: at the end as soon as the source has told all that it assigns. Nothing assigned: not at the end.
+    let nothing = SourceEvent::End { id: id(0), ownership: 1, end: at(0) };
+    let empty = Case { script: vec![assigned(0, None, 0, 0), nothing.clone()], ..of(until(true, None)) };
     assert_eq!(run(empty).result.unwrap().stopped, Some(StopReason::End));
+    // An empty first partition says nothing of the second.
+    let script = vec![assigned(0, None, 0, 0), assigned(1, Some(0), 0, 1), nothing, batch(1, &[0], 1)];
+    let second = run(Case { script, in_sink: vec![(1, 0)], ..of(until(true, None)) }).result.unwrap();
+    assert_eq!((second.handled, second.stopped), (1, Some(StopReason::End)));
     let none = Case { script: Vec::new(), ..of(until(true, None)) };
     assert_eq!(run(none).result.unwrap().stopped, Some(StopReason::Asked));
     // The end went back, or is reached by word of the source.

@@ -64,7 +64,8 @@ pub fn undo(moves: &[Move], topic_id: Uuid) -> Result<Undo, UndoError> {
         .or_else(|| moves.iter().position(|found| found.why != Why::Carried))
         .ok_or(UndoError::NoMoves)?;
     let of = moves[place].clone();
-    if of.old.is_none() && moves[..place].iter().any(|since| since.why == Why::Commit) {
+    if of.why == Why::Reset && of.old.is_none() && moves[..place].iter().any(|since| since.why == Why::Commit)
+    {
         return Err(UndoError::OnlyProgress);
     }
     let moved = moves[place..].iter().find_map(|found| found.topic_id);

@@ -114,6 +114,10 @@ fn undo_takes_back_the_last_jump() {
     check_undo(&["commit - g t/0=5", "commit - g t/0=2", "commit - g t/0=4"], "1 commit to 5");
     check_undo(&["commit - g t/0=5", "delete g t/0"], "1 deleted to 5");
     check_undo(&["import - g t/0=5", "commit - g t/0=6"], "0 import to no offset");
+    check_undo(&["reset - g t/0=5"], "0 reset to no offset");
+    let forward =
+        "the group has only gone forward since it began: there is no reset, import or deletion to take back";
+    check_undo(&["reset - g t/0=0", "commit - g t/0=6"], forward);
     check_undo(&["commit - g t/0=5", "commit - g t/0=7", "carry 2"], "1 commit to 5");
     check_undo(&["commit - g t/0=5", "reset - g t/0=0", "undo - g t/0=5"], "2 undo to 0");
 }
