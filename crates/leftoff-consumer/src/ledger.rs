@@ -194,6 +194,11 @@ impl Ledger {
         progress.window.front().map(|entry| entry.offset)
     }
 
+    /// The first event that is fetched and not handled, handed out or not.
+    pub fn first_open(&self, id: PartitionId) -> Option<Offset> {
+        self.partitions.get(&id)?.window.front().map(|entry| entry.offset)
+    }
+
     /// How many events of the partition are fetched and not passed, handled or not.
     pub fn outstanding(&self, id: PartitionId) -> usize {
         self.partitions.get(&id).map_or(0, |p| p.window.len())

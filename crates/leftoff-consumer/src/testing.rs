@@ -4,8 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leftoff_wire::{Committed, Offset, Uuid};
@@ -75,15 +75,15 @@ pub(crate) fn batch_as(ownership: u64, partition: i32, offsets: &[i64], next: i6
 
 /// Who was called, in order.
 #[derive(Clone, Default)]
-pub(crate) struct Trace(Rc<RefCell<Vec<String>>>);
+pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
 impl Trace {
     pub(crate) fn push(&self, line: String) {
-        self.0.borrow_mut().push(line);
+        self.0.lock().unwrap().push(line);
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.borrow().clone()
+        self.0.lock().unwrap().clone()
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leftoff_consumer::handler::{Answer, Closure, Delivery};
-use leftoff_consumer::runner::{NoProgress, Parts, Report, RunFailure, RunOptions, Runner, SystemClock};
+use leftoff_consumer::runner::{
+    Handlers, NoProgress, Parts, Report, RunFailure, RunOptions, Runner, SystemClock,
+};
 use leftoff_consumer::sink::{
     ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
 };
@@ -184,7 +186,7 @@ impl Leftoff {
         });
         let parts = Parts {
             source: &mut source,
-            handler: &mut handler,
+            handlers: Handlers::One(&mut handler),
             sink: &mut EffectsOfTheClosure,
             progress: &mut NoProgress,
             clock: &SystemClock::new(),

@@ -5,6 +5,7 @@
 //! flooding stderr, half a line) can block it beyond the time-out, and what the child wrote to stderr before an answer
 //! is passed on before that answer counts, with the event it belongs to.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write as _;
@@ -44,6 +45,9 @@ pub struct ChildConfig {
     pub group: String,
     /// How long an event may take, the start of the process included; `None`: as long as it wants.
     pub timeout: Option<Duration>,
+    /// How many events it may have at a time: more than one only for a handler whose only effect are the records that it
+    /// returns. After a failure all that it has is given to it again.
+    pub pipeline: usize,
     /// How long it may go on with its event after a stop.
     pub drain: Duration,
     /// The flag that asks the runner to stop.
@@ -85,6 +89,7 @@ impl ChildConfig {
             topic: String::new(),
             group: String::new(),
             timeout: None,
+            pipeline: 1,
             drain: Duration::from_secs(30),
             stop: None,
             lock: None,
@@ -117,12 +122,29 @@ pub struct Child {
     greeted: bool,
     /// It was asked to exit.
     stopping: bool,
+    /// What it has, with a pipeline, in the order in which it was given.
+    given: VecDeque<Given>,
+}
+
+/// An event that the child has.
+#[derive(Debug)]
+struct Given {
+    token: u64,
+    id: String,
+    deadline: Deadline,
 }
 
 impl Child {
     /// Starts nothing yet.
     pub fn new(config: ChildConfig) -> Child {
-        Child { config, process: None, answered: None, greeted: false, stopping: false }
+        Child {
+            config,
+            process: None,
+            answered: None,
+            greeted: false,
+            stopping: false,
+            given: VecDeque::new(),
+        }
     }
 
     /// The process id, while it runs.
@@ -232,7 +254,7 @@ impl Child {
     /// An error means that nothing is known of the process any more.
     fn or_kill<T>(&mut self, result: Result<T, HandlerError>) -> Result<T, HandlerError> {
         if result.is_err() {
-            self.process = None;
+            self.give_back();
         }
         result
     }
@@ -256,9 +278,89 @@ impl Taken {
     }
 }
 
+/// With a pipeline.
+impl Child {
+    fn give_more(&mut self, token: u64, delivery: &Delivery<'_>) -> Result<(), HandlerError> {
+        self.run()?;
+        let id = protocol::event_id(delivery);
+        self.queue(&protocol::event(&id, delivery));
+        self.given.push_back(Given { token, id, deadline: Deadline::new(&self.config) });
+        Ok(())
+    }
+
+    fn take_one(&mut self, wait: Duration) -> Result<Option<(u64, Answer)>, HandlerError> {
+        let until = Instant::now() + wait;
+        loop {
+            let first = self.given.front().expect("it is asked for what it has");
+            let tick = first.deadline.next_tick().min(until);
+            let label = first.id.rsplit_once('#').map_or(first.id.as_str(), |(label, _)| label);
+            let process = self.process.as_mut().expect("it runs, since it has something");
+            let mut error_line = |line: &str| (self.config.stderr)(Some(label), line);
+            let line = match process.next_line(tick, &mut error_line)? {
+                Some(Said::Line(line)) => line,
+                Some(Said::Closed(what)) => return Err(process.ended(what, EXIT_GRACE, error_line)),
+                None => {
+                    self.given[0].deadline.check(&self.config)?;
+                    if Instant::now() >= until {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+            };
+            if let Some(answered) = self.read_any(&line)? {
+                return Ok(Some(answered));
+            }
+        }
+    }
+
+    /// An answer to any of the events that it has; `None` is one to the hello.
+    fn read_any(&mut self, line: &[u8]) -> Result<Option<(u64, Answer)>, HandlerError> {
+        let named = protocol::named_id(line);
+        let at = named.and_then(|id| self.given.iter().position(|given| given.id == id));
+        let in_flight = match at {
+            Some(at) => &self.given[at].id,
+            None => &self.given[0].id,
+        };
+        let expected = Expected {
+            in_flight: Some(in_flight),
+            answered: self.answered.as_deref(),
+            greeted: self.greeted,
+        };
+        let answer = protocol::answer(line, expected)?;
+        self.greeted = true;
+        let Some(answer) = answer else { return Ok(None) };
+        let given = at.and_then(|at| self.given.remove(at)).expect("the answer names what it has");
+        // How long the next one takes is counted from here: it had to wait for this one.
+        if let Some(next) = self.given.front_mut() {
+            next.deadline.begin_anew(&self.config);
+        }
+        self.answered = Some(given.id);
+        Ok(Some((given.token, answer)))
+    }
+}
+
 impl Handler for Child {
     fn start(&mut self) -> Result<(), HandlerError> {
         self.run()
+    }
+
+    fn depth(&self) -> usize {
+        self.config.pipeline
+    }
+
+    fn give(&mut self, token: u64, delivery: &Delivery<'_>) -> Result<(), HandlerError> {
+        let given = self.give_more(token, delivery);
+        self.or_kill(given)
+    }
+
+    fn take(&mut self, wait: Duration) -> Result<Option<(u64, Answer)>, HandlerError> {
+        let taken = self.take_one(wait);
+        self.or_kill(taken)
+    }
+
+    fn give_back(&mut self) {
+        (self.process, self.answered) = (None, None);
+        self.given.clear();
     }
 
     fn handle(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
@@ -279,6 +381,7 @@ impl Handler for Child {
 }
 
 /// Until when an event may take: the time-out, or the drain once a stop was asked for, whichever is first.
+#[derive(Debug)]
 struct Deadline {
     timeout: Option<Instant>,
     drain: Option<Instant>,
@@ -287,6 +390,10 @@ struct Deadline {
 impl Deadline {
     fn new(config: &ChildConfig) -> Deadline {
         Deadline { timeout: config.timeout.map(|timeout| Instant::now() + timeout), drain: None }
+    }
+
+    fn begin_anew(&mut self, config: &ChildConfig) {
+        self.timeout = config.timeout.map(|timeout| Instant::now() + timeout);
     }
 
     fn next_tick(&self) -> Instant {

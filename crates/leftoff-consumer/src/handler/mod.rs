@@ -98,7 +98,10 @@ impl PartialEq for Record {
     }
 }
 
-/// Something that handles events. Called by one thread, one event at a time.
+/// Something that handles events. Called by one thread at a time.
+///
+/// Most take one event at a time, with [`Handler::handle`]. One whose [`Handler::depth`] is greater than one may be given so
+/// many before it has answered the first, with [`Handler::give`] and [`Handler::take`]; the two faces are never mixed.
 pub trait Handler {
     /// Called once before the first event, so that what cannot start fails before anything is claimed.
     ///
@@ -113,6 +116,32 @@ pub trait Handler {
     /// # Errors
     /// If there is no answer. The event is then not handled, whatever the handler may have done already.
     fn handle(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError>;
+
+    /// How many events it may have at a time.
+    fn depth(&self) -> usize {
+        1
+    }
+
+    /// Gives it one more event, without waiting for what comes of it. `token` names the event in [`Handler::take`].
+    ///
+    /// # Errors
+    /// As [`Handler::handle`]. What it has is not handled then, and it is started anew with the next event.
+    fn give(&mut self, token: u64, delivery: &Delivery<'_>) -> Result<(), HandlerError> {
+        let _ = (token, delivery);
+        unreachable!("a handler with a depth of one is asked to handle")
+    }
+
+    /// The next answer, to any of the events that it has; waits at most `wait` for it.
+    ///
+    /// # Errors
+    /// As [`Handler::give`].
+    fn take(&mut self, wait: Duration) -> Result<Option<(u64, Answer)>, HandlerError> {
+        let _ = wait;
+        unreachable!("a handler with a depth of one is asked to handle")
+    }
+
+    /// Takes back all that it was given: it is ended, and started anew with the next event.
+    fn give_back(&mut self) {}
 
     /// Called from time to time while there is nothing to handle.
     ///

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -44,37 +44,71 @@ pub(super) fn event_id(delivery: &Delivery<'_>) -> String {
 /// An event as a line.
 pub(super) fn event(id: &str, delivery: &Delivery<'_>) -> Vec<u8> {
     let event = delivery.event;
-    let mut object = json!({
-        "id": id,
-        "topic": delivery.topic,
-        "topic_id": delivery.id.topic_id.to_string(),
-        "partition": delivery.id.partition,
-        "offset": event.offset.get(),
-        "timestamp_ms": event.timestamp_ms,
-    });
-    put_bytes(&mut object, "key", event.key.as_deref());
-    put_bytes(&mut object, "value", event.value.as_deref());
-    let headers = event.headers.iter().map(|(name, value)| json!([name, header_value(value.as_deref())]));
-    object["headers"] = headers.collect();
-    object["attempt"] = delivery.attempt.into();
-    line(&object)
+    let (key, key_base64) = text_or_base64(event.key.as_deref());
+    let (value, value_base64) = text_or_base64(event.value.as_deref());
+    let headers =
+        event.headers.iter().map(|(name, value)| (name.as_str(), HeaderValue::of(value.as_deref())));
+    let line = EventLine {
+        id,
+        topic: delivery.topic,
+        topic_id: delivery.id.topic_id.to_string(),
+        partition: delivery.id.partition,
+        offset: event.offset.get(),
+        timestamp_ms: event.timestamp_ms,
+        key,
+        key_base64,
+        value,
+        value_base64,
+        headers: headers.collect(),
+        attempt: delivery.attempt,
+    };
+    let mut bytes = serde_json::to_vec(&line).expect("texts and numbers have a JSON form");
+    bytes.push(b'\n');
+    bytes
 }
 
-fn put_bytes(object: &mut Value, name: &str, bytes: Option<&[u8]>) {
-    match bytes.map(std::str::from_utf8) {
-        None => object[name] = Value::Null,
-        Some(Ok(text)) => object[name] = text.into(),
-        Some(Err(_)) => {
-            object[format!("{name}_base64")] = STANDARD.encode(bytes.unwrap_or_default()).into();
-        }
+#[derive(Serialize)]
+struct EventLine<'a> {
+    id: &'a str,
+    topic: &'a str,
+    topic_id: String,
+    partition: i32,
+    offset: i64,
+    timestamp_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_base64: Option<String>,
+    headers: Vec<(&'a str, HeaderValue<'a>)>,
+    attempt: u32,
+}
+
+/// Text or null; or, where it is neither, base64 in its place.
+fn text_or_base64(bytes: Option<&[u8]>) -> (Option<Option<&str>>, Option<String>) {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => (Some(None), None),
+        Some((_, Ok(text))) => (Some(Some(text)), None),
+        Some((bytes, Err(_))) => (None, Some(STANDARD.encode(bytes))),
     }
 }
 
-fn header_value(bytes: Option<&[u8]>) -> Value {
-    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
-        None => Value::Null,
-        Some((_, Ok(text))) => text.into(),
-        Some((bytes, Err(_))) => json!({ "base64": STANDARD.encode(bytes) }),
+#[derive(Serialize)]
+#[serde(untagged)]
+enum HeaderValue<'a> {
+    Text(Option<&'a str>),
+    Bytes { base64: String },
+}
+
+impl HeaderValue<'_> {
+    fn of(bytes: Option<&[u8]>) -> HeaderValue<'_> {
+        match text_or_base64(bytes) {
+            (_, Some(base64)) => HeaderValue::Bytes { base64 },
+            (text, None) => HeaderValue::Text(text.flatten()),
+        }
     }
 }
 
@@ -106,6 +140,16 @@ struct Line<'a> {
     error: Option<&'a RawValue>,
     retry: Option<bool>,
     leftoff: Option<IgnoredAny>,
+}
+
+/// The id that a line answers for, if it names one.
+pub(super) fn named_id(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: Option<Cow<'a, str>>,
+    }
+    serde_json::from_slice::<Named<'_>>(line).ok()?.id.map(Cow::into_owned)
 }
 
 /// Reads a line of the child, without its end. `None` is an answer to the hello.

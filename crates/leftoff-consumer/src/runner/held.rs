@@ -1,6 +1,7 @@
 //! What the runner knows of the partitions it holds, beside their progress in the ledger.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use leftoff_wire::{Committed, Offset};
 
@@ -19,7 +20,7 @@ pub(super) struct Assigned {
 
 /// A partition that is held.
 pub(super) struct Held {
-    pub(super) topic: String,
+    pub(super) topic: Arc<str>,
     pub(super) ownership: u64,
     /// Where the sink stands: what may be mirrored. Without authority: what the group has.
     pub(super) saved: Option<Committed>,
@@ -48,7 +49,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(topic: String, ownership: u64, in_group: Option<Committed>, end: Offset) -> Held {
+    pub(super) fn new(topic: Arc<str>, ownership: u64, in_group: Option<Committed>, end: Offset) -> Held {
         Held {
             topic,
             ownership,
@@ -101,7 +102,7 @@ impl Held {
 
     pub(super) fn report(self, id: PartitionId, committed: Option<Committed>) -> PartitionReport {
         PartitionReport {
-            topic: self.topic,
+            topic: self.topic.to_string(),
             id,
             started_at: self.started_at,
             committed,

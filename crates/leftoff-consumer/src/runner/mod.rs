@@ -6,13 +6,19 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `start.rs` | where a partition starts |
-//! | `lanes.rs` | events that are fetched and not done |
+//! | `lanes.rs` | events that are fetched and not done, and which of them are handled one after the other |
 //! | `work.rs` | handing them out, and what follows each answer |
+//! | `arrived.rs` | answers that wait for earlier ones |
+//! | `crew.rs`, `saver.rs` | threads: handlers side by side, and saving meanwhile |
+//! | `news.rs` | what those tell |
 //! | `policy.rs` | what follows a failed attempt |
 //! | `tried.rs` | what is kept of attempts, so that it survives a crash |
 //! | `save.rs` | when and how all of it is saved |
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
 use std::time::Duration;
 
 use leftoff_wire::{Committed, Offset};
@@ -22,13 +28,17 @@ use crate::ledger::Ledger;
 use crate::sink::{ClaimPartition, Claimed, Sink};
 use crate::source::{Decision, Event, GapReason, PartitionId, Source, SourceEvent};
 
+mod arrived;
+mod crew;
 mod error;
 mod held;
 mod lanes;
+mod news;
 mod options;
 mod policy;
 mod report;
 mod save;
+mod saver;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -37,16 +47,20 @@ mod work;
 
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
 pub use options::{
-    Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, RunOptions, SavePolicy, SystemClock,
+    Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, Order, RunOptions, SavePolicy,
+    SystemClock,
 };
-pub use report::{NoProgress, PartitionReport, Progress, Report, Status, StopReason};
+pub use report::{InHand, NoProgress, PartitionReport, Progress, Report, Status, StopReason};
 pub use start::{Facts, Start, decide};
 pub use tried::own_words;
 
+use arrived::Arrived;
+use crew::{Crew, News};
 use held::{Assigned, Held, Partitions};
 use lanes::Lanes;
 use policy::{Policy, Waits};
 use save::Unsaved;
+use saver::{Saver, SinkPlace};
 use tried::Tried;
 
 /// The longest that one poll waits, so that a stop is noticed soon.
@@ -59,8 +73,10 @@ const STATUS_EVERY: Duration = Duration::from_millis(100);
 /// A source, a handler and a sink, put together.
 pub struct Runner<'a> {
     source: &'a mut dyn Source,
-    handler: &'a mut dyn Handler,
-    sink: &'a mut dyn Sink,
+    handlers: Option<Handlers<'a>>,
+    hands: Hands<'a>,
+    sink: SinkPlace<'a>,
+    saver: Option<Saver<'a>>,
     progress: &'a mut dyn Progress,
     clock: &'a dyn Clock,
     /// Set from outside (a signal) to ask for a clean stop.
@@ -70,8 +86,17 @@ pub struct Runner<'a> {
     waits: Waits,
     ledger: Ledger,
     lanes: Lanes,
+    arrived: Arrived,
+    /// Events that workers have, and since when.
+    in_hand: BTreeMap<(PartitionId, Offset), Duration>,
     partitions: Partitions,
     unsaved: Unsaved,
+    /// How many outcomes are on their way into the sink.
+    saving: usize,
+    news: Receiver<News<'a>>,
+    tell: Sender<News<'a>>,
+    /// What came while something else was waited for.
+    mailbox: VecDeque<News<'a>>,
     report: Report,
     authority: bool,
     /// More partitions may come before the first event.
@@ -79,7 +104,35 @@ pub struct Runner<'a> {
     /// For so many events more, each is recorded before it is handed out: one of them ends the runner.
     careful_events: u64,
     last_mirror: Duration,
+    last_save: Duration,
     last_status: Duration,
+}
+
+/// Who handles events.
+enum Hands<'a> {
+    /// The runner's own thread.
+    One(&'a mut dyn Handler),
+    Crew(Crew),
+    /// Nobody: before the start, and at the end.
+    Nobody,
+}
+
+impl Hands<'_> {
+    fn capacity(&self) -> usize {
+        match self {
+            Hands::One(_) => 1,
+            Hands::Crew(crew) => crew.capacity(),
+            Hands::Nobody => 0,
+        }
+    }
+}
+
+/// The handlers of a run.
+pub enum Handlers<'a> {
+    /// One, that has one event at a time and is called by the runner's own thread.
+    One(&'a mut dyn Handler),
+    /// Some that work side by side, or one that has several events at a time: each is called by a thread of its own.
+    Crew(Vec<&'a mut (dyn Handler + Send)>),
 }
 
 /// What a [`Runner`] is made of.
@@ -87,7 +140,7 @@ pub struct Parts<'a> {
     /// Where events come from.
     pub source: &'a mut dyn Source,
     /// What is done with each.
-    pub handler: &'a mut dyn Handler,
+    pub handlers: Handlers<'a>,
     /// Where the outcome goes.
     pub sink: &'a mut dyn Sink,
     /// Who is told how it goes.
@@ -104,10 +157,18 @@ impl<'a> Runner<'a> {
     /// Puts the parts together; nothing is started.
     pub fn new(parts: Parts<'a>) -> Runner<'a> {
         let now = parts.clock.now();
+        let (tell, news) = channel();
+        let (workers, depth) = match &parts.handlers {
+            Handlers::One(_) => (1, 1),
+            Handlers::Crew(crew) => (crew.len(), crew.iter().map(|one| one.depth()).max().unwrap_or(1)),
+        };
         Runner {
             source: parts.source,
-            handler: parts.handler,
-            sink: parts.sink,
+            hands: Hands::Nobody,
+            lanes: Lanes::new(workers, depth),
+            handlers: Some(parts.handlers),
+            sink: SinkPlace::new(parts.sink),
+            saver: None,
             progress: parts.progress,
             clock: parts.clock,
             stop: parts.stop,
@@ -115,14 +176,20 @@ impl<'a> Runner<'a> {
             policy: Policy::new(parts.options),
             waits: Waits::new(parts.options),
             ledger: Ledger::new(),
-            lanes: Lanes::default(),
+            arrived: Arrived::default(),
+            in_hand: BTreeMap::new(),
             partitions: Partitions::default(),
             unsaved: Unsaved::new(now),
+            saving: 0,
+            news,
+            tell,
+            mailbox: VecDeque::new(),
             report: Report::default(),
             authority: false,
             is_being_assigned: true,
             careful_events: 0,
             last_mirror: now,
+            last_save: now,
             last_status: now,
         }
     }
@@ -133,40 +200,67 @@ impl<'a> Runner<'a> {
     /// Whatever ended the run early. Everything handled before it is saved, as far as the error left a way to do so; the
     /// report in the failure says how far that is.
     pub fn run(mut self) -> Result<Report, Box<RunFailure>> {
-        let ended = self.start_handler().and_then(|()| self.drive());
-        let ended = self.save_the_rest(ended);
-        if let Err(error) = self.handler.stop(self.options.drain) {
-            self.notice(format!("the handler did not stop well: {error}"));
-        }
-        let closed = self.sink.close().map_err(RunError::from);
-        self.finish_report();
-        match ended.and_then(|reason| closed.map(|()| reason)) {
-            Ok(reason) => {
-                self.report.stopped = Some(reason);
-                Ok(self.report)
+        std::thread::scope(|scope| {
+            let ended = self.start_handlers(scope).and_then(|()| self.drive());
+            let ended = self.collect(ended);
+            let ended = self.save_the_rest(ended);
+            self.stop_handlers();
+            let closed = self.sink.home().close().map_err(RunError::from);
+            self.finish_report();
+            match ended.and_then(|reason| closed.map(|()| reason)) {
+                Ok(reason) => {
+                    self.report.stopped = Some(reason);
+                    Ok(self.report)
+                }
+                Err(error) => Err(Box::new(RunFailure { error, report: self.report })),
             }
-            Err(error) => Err(Box::new(RunFailure { error, report: self.report })),
-        }
+        })
     }
 
-    fn start_handler(&mut self) -> Result<(), RunError> {
-        self.handler.start().map_err(RunError::HandlerStart)
+    /// One handler works in the runner's own thread, several have one each. While a save takes its time there must be
+    /// somebody who handles: where each event is saved before the next one is handed out there is nobody.
+    fn start_handlers<'scope>(&mut self, scope: &'scope Scope<'scope, 'a>) -> Result<(), RunError> {
+        let handlers = self.handlers.take().expect("a runner runs once");
+        let is_alone = matches!(handlers, Handlers::One(_));
+        if self.options.save_meanwhile && (!is_alone || self.options.save != SavePolicy::EveryEvent) {
+            self.saver = Some(Saver::start(scope, self.tell.clone()));
+        }
+        match handlers {
+            Handlers::One(handler) => {
+                let started = handler.start().map_err(RunError::HandlerStart);
+                self.hands = Hands::One(handler);
+                started
+            }
+            Handlers::Crew(handlers) => {
+                let crew = Crew::start(scope, handlers, self.options.drain, &self.tell);
+                let count = crew.len();
+                self.hands = Hands::Crew(crew);
+                self.wait_for_starts(count)
+            }
+        }
     }
 
     fn drive(&mut self) -> Result<StopReason, RunError> {
         loop {
+            self.take_news()?;
             self.work()?;
             if let Some(reason) = self.reason_to_stop() {
                 return Ok(reason);
             }
-            match self.may_poll(POLL_WAIT) {
+            let is_busy = !self.in_hand.is_empty() || !self.sink.is_home();
+            match self.may_poll(if is_busy { Duration::ZERO } else { POLL_WAIT }) {
                 Some(wait) => self.poll(wait)?,
-                None => self.wait(POLL_WAIT)?,
+                None if !is_busy => self.wait(POLL_WAIT)?,
+                None => {}
+            }
+            if is_busy {
+                self.wait_for_news()?;
             }
             // A batch that holds nothing but markers moves its partition without an event.
-            self.save_if_due()?;
-            self.mirror_if_due()?;
-            self.status_if_due();
+            let now = self.clock.now();
+            self.save_if_due(now)?;
+            self.mirror_if_due(now)?;
+            self.status_if_due(now);
         }
     }
 
@@ -177,7 +271,7 @@ impl<'a> Runner<'a> {
         self.is_being_assigned = matches!(event, SourceEvent::Assigned { .. });
         match event {
             SourceEvent::Assigned { topic, id, ownership, committed, metadata, unclean, log_start, end } => {
-                let held = Held::new(topic, ownership, committed, end);
+                let held = Held::new(topic.into(), ownership, committed, end);
                 self.assigned(held, id, &Assigned { log_start, metadata, unclean })
             }
             SourceEvent::Batch { id, ownership, events, next, end } => {
@@ -202,6 +296,7 @@ impl<'a> Runner<'a> {
         } else if self.options.until_end
             && !self.is_being_assigned
             && self.lanes.is_empty()
+            && self.arrived.is_empty()
             && self.partitions.all_at_end(&self.ledger)
         {
             Some(StopReason::End)
@@ -215,14 +310,16 @@ impl<'a> Runner<'a> {
         if let Some(old) = self.partitions.remove(id) {
             self.ledger.end(id, old.ownership);
             self.lanes.drop_partition(id);
+            self.arrived.drop_partition(id);
             self.unsaved.drop_partition(id);
         }
-        let claim = ClaimPartition { id, topic: held.topic.clone() };
-        let Claimed { authority, next, notices } = self.sink.claim(&[claim])?;
+        self.bring_sink_home()?;
+        let claim = ClaimPartition { id, topic: held.topic.to_string() };
+        let Claimed { authority, next, notices } = self.sink.home().claim(&[claim])?;
         notices.into_iter().for_each(|notice| self.notice(notice));
         self.authority = authority;
         let in_sink = next.get(&id).copied().flatten();
-        let place = self.sink.place();
+        let place = self.sink.home().place();
         let facts = Facts {
             topic: &held.topic,
             partition: id.partition,
@@ -289,9 +386,13 @@ impl<'a> Runner<'a> {
         }
         let topic = self.partitions.held(id).topic.clone();
         match self.options.on_gap {
-            OnGap::Stop => {
-                Err(RunError::Refused(Refusal::Gap { topic, partition: id.partition, from, to, reason }))
-            }
+            OnGap::Stop => Err(RunError::Refused(Refusal::Gap {
+                topic: topic.to_string(),
+                partition: id.partition,
+                from,
+                to,
+                reason,
+            })),
             OnGap::Earliest => {
                 self.ledger.fetched(id, ownership, std::iter::empty(), to)?;
                 let count = to.since(from);
@@ -307,6 +408,8 @@ impl<'a> Runner<'a> {
 
     fn revoked(&mut self, id: PartitionId, ownership: u64) -> Result<(), RunError> {
         if self.ledger.owns(id, ownership) {
+            self.lanes.drop_queued(id);
+            self.wait_for_hands(Some(id))?;
             self.save()?;
             self.mirror()?;
             self.forget(id, ownership);
@@ -317,7 +420,7 @@ impl<'a> Runner<'a> {
     /// What is handled and not saved is the next owner's to handle again; it must not be written here any more.
     fn lost(&mut self, id: PartitionId, ownership: u64) {
         if self.ledger.owns(id, ownership) {
-            let dropped = self.unsaved.drop_partition(id);
+            let dropped = self.unsaved.drop_partition(id) + self.arrived.drop_partition(id);
             self.report.late_events += dropped;
             let topic = &self.partitions.held(id).topic;
             let notice = format!("{topic}/{} was taken away; {dropped} outcomes were dropped", id.partition);
@@ -330,6 +433,7 @@ impl<'a> Runner<'a> {
         let committed = self.ledger.committed(id);
         self.ledger.end(id, ownership);
         self.lanes.drop_partition(id);
+        self.report.late_events += self.arrived.drop_partition(id);
         if let Some(held) = self.partitions.remove(id) {
             self.report.partitions.push(held.report(id, committed));
         }
@@ -341,11 +445,13 @@ impl<'a> Runner<'a> {
         }
         self.save_if_idle()?;
         // Nothing else to do, so whoever looks at the group sees at once what the sink has.
-        self.mirror()
+        if self.sink.is_home() { self.mirror() } else { Ok(()) }
     }
 
     fn idle(&mut self) -> Result<(), RunError> {
-        if let Err(error) = self.handler.idle() {
+        if let Hands::One(handler) = &mut self.hands
+            && let Err(error) = handler.idle()
+        {
             self.fault_between_events(error)?;
         }
         self.save_if_idle()?;
@@ -353,22 +459,38 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn status_if_due(&mut self) {
-        if self.clock.now().saturating_sub(self.last_status) >= STATUS_EVERY {
+    fn status_if_due(&mut self, now: Duration) {
+        if now.saturating_sub(self.last_status) >= STATUS_EVERY {
             self.status();
         }
     }
 
     fn status(&mut self) {
-        self.last_status = self.clock.now();
-        self.progress.status(&Status {
+        let now = self.clock.now();
+        self.last_status = now;
+        let status = Status {
             handled: self.report.handled,
             filtered: self.report.filtered,
             written: self.report.written,
             saves: self.report.saves,
             lag_offsets: self.partitions.lag_offsets(&self.ledger),
             last_timestamp_ms: self.report.last_timestamp_ms,
-        });
+            in_flight: self.in_hand.len(),
+            oldest: self.oldest(now),
+            since_save: now.saturating_sub(self.last_save),
+        };
+        self.progress.status(&status);
+    }
+
+    fn oldest(&self, now: Duration) -> Option<InHand> {
+        let (&(id, offset), since) = self.in_hand.iter().min_by_key(|(_, since)| **since)?;
+        Some(InHand {
+            topic: self.partitions.get(id)?.topic.to_string(),
+            partition: id.partition,
+            offset,
+            length: now.saturating_sub(*since),
+            waiting: self.arrived.len_of(id),
+        })
     }
 
     fn notice(&mut self, notice: String) {

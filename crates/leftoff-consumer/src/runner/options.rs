@@ -12,6 +12,11 @@ use crate::source::Event;
 pub struct RunOptions {
     /// When the offset is saved.
     pub save: SavePolicy,
+    /// Whether events are handled while a save is under way; a thread more. Where each event is saved before the next one is
+    /// handed out there is nothing to handle meanwhile.
+    pub save_meanwhile: bool,
+    /// Which events are handled one after the other. Outcomes are always written in offset order.
+    pub order: Order,
     /// What happens when an event is not handled, and its attempts are used up.
     pub on_fail: OnFail,
     /// How often an event is tried in all. `None`: [`OnFail::default_attempts`].
@@ -42,6 +47,8 @@ impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions {
             save: SavePolicy::EveryEvent,
+            save_meanwhile: true,
+            order: Order::Partition,
             on_fail: OnFail::Stop,
             attempts: None,
             backoff: Backoff::default(),
@@ -93,6 +100,17 @@ pub enum SavePolicy {
     Every(Duration),
     /// At the stop.
     AtStop,
+}
+
+/// Which events are handled one after the other, where several may be handled at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Those of a partition.
+    Partition,
+    /// Those of a partition with the same key. Events without a key follow nobody.
+    Key,
+    /// None.
+    None,
 }
 
 /// What happens when an event is not handled, and its attempts are used up.

@@ -1,5 +1,7 @@
 //! What a run tells: while it goes, and at its end.
 
+use std::time::Duration;
+
 use leftoff_wire::{Committed, Offset};
 
 use crate::handler::Delivery;
@@ -72,7 +74,7 @@ pub enum StopReason {
 }
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Events handled, filtered ones included.
     pub handled: u64,
@@ -86,6 +88,27 @@ pub struct Status {
     pub lag_offsets: u64,
     /// Timestamp of the event that was handled last, milliseconds since 1970.
     pub last_timestamp_ms: Option<i64>,
+    /// How many events handlers have at this moment; not known of a handler that the runner's own thread calls.
+    pub in_flight: usize,
+    /// The event that a handler has had for longest.
+    pub oldest: Option<InHand>,
+    /// How long ago the offset was saved.
+    pub since_save: Duration,
+}
+
+/// An event that a handler has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InHand {
+    /// Its topic's name.
+    pub topic: String,
+    /// Its partition's number.
+    pub partition: i32,
+    /// Which event.
+    pub offset: Offset,
+    /// How long the handler has had it.
+    pub length: Duration,
+    /// How many events of the partition are handled, and wait for this one.
+    pub waiting: usize,
 }
 
 /// Who is told how a run goes. Called by the runner's thread, between two events: to show how long a handler has been at

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{RunError, Runner, SavePolicy, StopReason};
-use crate::sink::{Move, Outcome, Output, Written};
+use crate::sink::{Move, Outcome, Output, SinkError, Written};
 use crate::source::{Decision, PartitionId, Save, SourceError};
 
 /// The most bytes of records that wait for a save; more makes one, whatever the policy says.
@@ -38,6 +38,10 @@ impl Unsaved {
         (before - self.outputs.len()) as u64
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.outputs.len()
+    }
+
     fn is_full(&self) -> bool {
         self.bytes >= MAX_UNSAVED_BYTES || self.outputs.len() >= MAX_UNSAVED_EVENTS
     }
@@ -54,16 +58,19 @@ impl Unsaved {
 }
 
 impl Runner<'_> {
-    pub(super) fn save_if_due(&mut self) -> Result<(), RunError> {
+    pub(super) fn save_if_due(&mut self, now: Duration) -> Result<(), RunError> {
         let policy = if self.careful_events > 0 { SavePolicy::EveryEvent } else { self.options.save };
-        if self.unsaved.is_due(policy, self.clock.now()) { self.save() } else { Ok(()) }
+        if self.sink.is_home() && self.unsaved.is_due(policy, now) { self.save_meanwhile() } else { Ok(()) }
     }
 
     /// Nothing to handle: a good moment, unless saves were asked for at the stop only.
     pub(super) fn save_if_idle(&mut self) -> Result<(), RunError> {
         match self.options.save {
             SavePolicy::AtStop => Ok(()),
-            SavePolicy::EveryEvent | SavePolicy::Events(_) | SavePolicy::Every(_) => self.save(),
+            SavePolicy::EveryEvent | SavePolicy::Events(_) | SavePolicy::Every(_) if self.sink.is_home() => {
+                self.save_meanwhile()
+            }
+            SavePolicy::EveryEvent | SavePolicy::Events(_) | SavePolicy::Every(_) => Ok(()),
         }
     }
 
@@ -83,24 +90,52 @@ impl Runner<'_> {
         if held.tried.encode() == held.mirrored_words { Ok(()) } else { self.mirror() }
     }
 
-    /// Everything handled goes into the sink with the offset behind it, in one step.
+    /// Everything handled goes into the sink with the offset behind it, in one step; returns when it is there.
     pub(super) fn save(&mut self) -> Result<(), RunError> {
+        self.bring_sink_home()?;
+        let Some(moves) = self.moves_to_save() else { return Ok(()) };
+        let written = self.sink.home().write(&self.unsaved.outputs, &moves);
+        self.unsaved = Unsaved::new(self.clock.now());
+        self.saved(moves, written)
+    }
+
+    /// The same, but events are handled meanwhile, if there is anybody who could.
+    fn save_meanwhile(&mut self) -> Result<(), RunError> {
+        let Some(saver) = &self.saver else { return self.save() };
+        let Some(moves) = self.moves_to_save() else { return Ok(()) };
+        let unsaved = std::mem::replace(&mut self.unsaved, Unsaved::new(self.clock.now()));
+        self.saving = unsaved.len();
+        saver.write(&mut self.sink, unsaved.outputs, moves);
+        Ok(())
+    }
+
+    fn moves_to_save(&self) -> Option<Vec<Move>> {
         let moves: Vec<Move> = self.moves().collect();
-        if moves.is_empty() {
-            assert!(self.unsaved.outputs.is_empty(), "an outcome moves its partition");
-            return Ok(());
-        }
-        match self.sink.write(&self.unsaved.outputs, &moves)? {
+        assert!(!moves.is_empty() || self.unsaved.outputs.is_empty(), "an outcome moves its partition");
+        (!moves.is_empty()).then_some(moves)
+    }
+
+    /// What came of a write.
+    pub(super) fn saved(
+        &mut self,
+        moves: Vec<Move>,
+        written: Result<Written, SinkError>,
+    ) -> Result<(), RunError> {
+        self.saving = 0;
+        match written? {
             Written::Written => {}
             Written::Fenced { id } => {
-                return Err(RunError::Fenced { id, place: self.sink.place() });
+                return Err(RunError::Fenced { id, place: self.sink.home().place() });
             }
         }
         for Move { id, next, .. } in moves {
-            self.partitions.held(id).saved = Some(next);
+            // It may have been taken away while it was saved.
+            if self.partitions.get(id).is_some() {
+                self.partitions.held(id).saved = Some(next);
+            }
         }
-        self.unsaved = Unsaved::new(self.clock.now());
         self.report.saves += 1;
+        self.last_save = self.clock.now();
         if self.authority { Ok(()) } else { self.mirror() }
     }
 
@@ -113,9 +148,10 @@ impl Runner<'_> {
         })
     }
 
-    pub(super) fn mirror_if_due(&mut self) -> Result<(), RunError> {
-        let age = self.clock.now().saturating_sub(self.last_mirror);
-        if age >= self.options.mirror_every { self.mirror() } else { Ok(()) }
+    pub(super) fn mirror_if_due(&mut self, now: Duration) -> Result<(), RunError> {
+        // A sink in the same directory is not disturbed while it writes.
+        let is_due = now.saturating_sub(self.last_mirror) >= self.options.mirror_every;
+        if is_due && self.sink.is_home() { self.mirror() } else { Ok(()) }
     }
 
     /// The group gets what the sink has, no more.

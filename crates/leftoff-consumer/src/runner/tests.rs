@@ -72,6 +72,8 @@ fn run(case: Case) -> Ran {
         clock: clock.clone(),
     };
     let Case { answer, attempts, .. } = case;
+    // A trace is the same each time only where one thread does everything.
+    let options = RunOptions { save_meanwhile: false, ..case.options };
     let answer = move |offset, attempt| attempts.map_or_else(|| answer(offset), |of| of(offset, attempt));
     let mut handler = FnHandler { answer, trace: trace.clone() };
     let mut sink = MemSink {
@@ -84,12 +86,12 @@ fn run(case: Case) -> Ran {
     };
     let result = Runner::new(Parts {
         source: &mut source,
-        handler: &mut handler,
+        handlers: Handlers::One(&mut handler),
         sink: &mut sink,
         progress: &mut NoProgress,
         clock: clock.as_ref(),
         stop: &stop,
-        options: &case.options,
+        options: &options,
     })
     .run();
     Ran { trace: trace.lines(), result }

@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::arrived::End;
 use super::error::{FailReason, FailedEvent};
 use super::lanes::Work;
 use super::policy::Verdict;
-use super::{RunError, Runner, StopReason};
+use super::{Hands, Order, RunError, Runner, SavePolicy, StopReason};
 use crate::handler::{Answer, Delivery, HandlerError};
-use crate::ledger::Ticket;
 use crate::shorten;
 use crate::sink::{GaveUp, Outcome, Output};
 use crate::source::{Decision, Event, PartitionId};
@@ -17,6 +17,8 @@ use crate::source::{Decision, Event, PartitionId};
 const MAX_WAITING_EVENTS: usize = 100_000;
 /// The most bytes of them.
 const MAX_WAITING_BYTES: usize = 64 << 20;
+/// The most events that may be handled, or in hands, and not be saved.
+const MAX_OPEN_EVENTS: usize = 100_000;
 /// A partition of which so many events wait, since one of them is tried again, is not read on.
 const PAUSE_AT_EVENTS: usize = 1_000;
 /// The most of a reason that goes into the group's history, whose notes have at most 1,024 bytes.
@@ -29,32 +31,100 @@ impl Runner<'_> {
             let ticket = self.ledger.hand_out(id).expect("each event of the batch was entered in the ledger");
             assert_eq!(ticket.offset, event.offset, "the ledger hands out in the order of the batch");
             let tries = self.partitions.held(id).tries(event.offset);
-            self.lanes.push(Work { ticket, event, tries });
+            self.lanes.push(Work::new(ticket, event, tries, self.options.order));
         }
         self.pause_if_held_up(id);
     }
 
-    /// Hands out one event after the other, as long as there is one to take.
+    /// Hands out events, as long as there is one to take and somebody to take it.
     pub(super) fn work(&mut self) -> Result<(), RunError> {
-        while !self.must_not_hand_out() {
-            let Some(work) = self.lanes.take(|| self.clock.now()) else { break };
-            self.attempt(work)?;
-            self.save_if_due()?;
-            self.mirror_if_due()?;
-            self.status_if_due();
-            self.source.between_events()?;
+        while self.may_hand_out() {
+            let next = if self.window_is_open() { self.next_work() } else { None };
+            let Some((worker, work)) = next.or_else(|| self.work_that_holds_up()) else { break };
+            self.hand_out(worker, work)?;
+            self.after_a_step()?;
         }
         Ok(())
     }
 
-    fn must_not_hand_out(&self) -> bool {
-        matches!(self.reason_to_stop(), Some(StopReason::Asked | StopReason::MaxEvents))
+    fn next_work(&mut self) -> Option<(usize, Work)> {
+        let now = || self.clock.now();
+        match &self.hands {
+            Hands::One(_) => self.lanes.take(0, now).map(|work| (0, work)),
+            Hands::Crew(crew) => {
+                let workers = crew.with_room().into_iter();
+                workers.filter_map(|worker| Some((worker, self.lanes.take(worker, now)?))).next()
+            }
+            Hands::Nobody => None,
+        }
+    }
+
+    /// The first unfinished event of a partition of which too much waits for it: whatever the limits say.
+    fn work_that_holds_up(&mut self) -> Option<(usize, Work)> {
+        let is_held_up = |id: &PartitionId| self.arrived.is_full() || self.arrived.is_full_of(*id);
+        let held_up: Vec<PartitionId> = self.arrived.partitions().filter(is_held_up).collect();
+        let workers = match &self.hands {
+            Hands::One(_) => vec![0],
+            Hands::Crew(crew) => crew.with_room(),
+            Hands::Nobody => Vec::new(),
+        };
+        for id in held_up {
+            let place = (id, self.ledger.first_open(id)?);
+            for worker in &workers {
+                if let Some(work) = self.lanes.take_exactly(*worker, place, || self.clock.now()) {
+                    return Some((*worker, work));
+                }
+            }
+        }
+        None
+    }
+
+    /// What is due between two events.
+    fn after_a_step(&mut self) -> Result<(), RunError> {
+        self.take_news()?;
+        let now = self.clock.now();
+        self.save_if_due(now)?;
+        self.mirror_if_due(now)?;
+        self.status_if_due(now);
+        // The directory is not given away under the saver.
+        if self.sink.is_home() { Ok(self.source.between_events()?) } else { Ok(()) }
+    }
+
+    fn may_hand_out(&self) -> bool {
+        let open = self.in_hand.len() + self.arrived.len();
+        let is_over = match self.reason_to_stop() {
+            Some(StopReason::Asked | StopReason::MaxEvents) => true,
+            Some(StopReason::End) | None => false,
+        };
+        !is_over && self.options.max_events.is_none_or(|max| self.report.passed() + (open as u64) < max)
+    }
+
+    /// True if one event more may be handed out and not be saved.
+    fn window_is_open(&self) -> bool {
+        let unsaved = self.unsaved.len() + self.saving;
+        if self.arrived.is_full() {
+            return false;
+        }
+        if self.careful_events > 0 {
+            return self.in_hand.is_empty() && self.arrived.is_empty() && unsaved == 0;
+        }
+        match self.options.save {
+            SavePolicy::EveryEvent => {
+                // Answers that wait for an earlier event of their partition are what the order allows.
+                let answered = if self.options.order == Order::Partition { self.arrived.len() } else { 0 };
+                self.in_hand.len() + answered + unsaved < self.hands.capacity()
+            }
+            SavePolicy::Events(_) | SavePolicy::Every(_) | SavePolicy::AtStop => {
+                self.in_hand.len() + self.arrived.len() + unsaved < MAX_OPEN_EVENTS
+            }
+        }
     }
 
     /// How long the next poll may wait; `None` if nothing more is to be fetched for now.
     pub(super) fn may_poll(&self, at_most: Duration) -> Option<Duration> {
         let (events, bytes) = self.lanes.size();
-        (events < MAX_WAITING_EVENTS && bytes < MAX_WAITING_BYTES).then(|| self.until_due(at_most))
+        let has_enough = events >= MAX_WAITING_EVENTS || bytes >= MAX_WAITING_BYTES;
+        (!has_enough && self.sink.is_home()).then(|| self.until_due(at_most))
     }
 
     /// Lets time pass until an event is to be tried again, in small pieces.
@@ -63,72 +133,87 @@ impl Runner<'_> {
         Ok(self.source.between_events()?)
     }
 
-    fn until_due(&self, at_most: Duration) -> Duration {
+    pub(super) fn until_due(&self, at_most: Duration) -> Duration {
         self.lanes.next_due().map_or(at_most, |due| due.saturating_sub(self.clock.now()).min(at_most))
     }
 
-    fn attempt(&mut self, work: Work) -> Result<(), RunError> {
+    fn hand_out(&mut self, worker: usize, mut work: Work) -> Result<(), RunError> {
+        let (id, offset) = (work.ticket.id, work.ticket.offset);
         if let Some(verdict) = self.policy.verdict_before(work.tries) {
-            let why = self.partitions.held(work.ticket.id).why(work.ticket.offset);
+            let why = self.partitions.held(id).why(offset);
             return self.give_up(work, verdict, FailReason::Earlier(why));
         }
-        let event_id = self.options.identify.as_ref().and_then(|identify| identify.id_of(&work.event));
-        let (id, offset) = (work.ticket.id, work.ticket.offset);
-        if let Some(event_id) = &event_id
-            && self.sink.has_taken(id, offset, event_id)?
-        {
-            let output = Output { id, offset, event_id: None, outcome: Outcome::Absorbed };
-            if let Err(bad) = self.sink.check(&output) {
-                return self.failed(work, FailReason::Record(bad), true);
+        work.event_id = self.options.identify.as_ref().and_then(|identify| identify.id_of(&work.event));
+        if work.event_id.is_some() {
+            self.bring_sink_home()?;
+            if self.is_taken(&work)? {
+                return self.arrive(work, End::Done(Outcome::Absorbed));
             }
-            self.done(&work.ticket, &work.event, output);
-            return Ok(());
         }
         if self.careful_events > 0 {
             self.record_begin(&work)?;
         }
         let attempt = work.tries.failed.saturating_add(1);
-        let delivery = Delivery { topic: &self.partitions.held(id).topic, id, event: &work.event, attempt };
+        let topic = &self.partitions.held(id).topic;
+        let delivery = Delivery { topic, id, event: &work.event, attempt };
         self.progress.handling(&delivery);
-        let answer = self.handler.handle(&delivery);
-        self.settle(work, event_id, answer)
+        match &mut self.hands {
+            Hands::One(handler) => {
+                let answer = handler.handle(&delivery);
+                self.answered(work, answer)
+            }
+            Hands::Crew(crew) => {
+                let topic = topic.clone();
+                self.in_hand.insert((id, offset), self.clock.now());
+                crew.give(worker, work, topic, attempt);
+                Ok(())
+            }
+            Hands::Nobody => unreachable!("nobody takes events"),
+        }
     }
 
-    fn settle(
+    fn is_taken(&mut self, work: &Work) -> Result<bool, RunError> {
+        let Some(event_id) = &work.event_id else { return Ok(false) };
+        Ok(self.sink.home().has_taken(work.ticket.id, work.ticket.offset, event_id)?)
+    }
+
+    /// An answer for an event that was handed out, and is in nobody's hands any more.
+    pub(super) fn answered(
         &mut self,
         work: Work,
-        event_id: Option<Vec<u8>>,
         answer: Result<Answer, HandlerError>,
     ) -> Result<(), RunError> {
-        let outcome = match answer {
-            Ok(Answer::Handled { records }) => Outcome::Handled { records },
-            Ok(Answer::Filtered) => Outcome::Filtered,
-            Ok(Answer::Failed { error, retry }) => {
-                return self.failed(work, FailReason::Reported(error), retry);
-            }
+        if !self.ledger.owns(work.ticket.id, work.ticket.ownership) {
+            self.report.late_events += 1;
+            return Ok(());
+        }
+        if !self.lanes.is_current(&work) {
+            // One before it has failed meanwhile.
+            self.lanes.again(work, None);
+            return Ok(());
+        }
+        match answer {
+            Ok(Answer::Handled { records }) => self.arrive(work, End::Done(Outcome::Handled { records })),
+            Ok(Answer::Filtered) => self.arrive(work, End::Done(Outcome::Filtered)),
+            Ok(Answer::Failed { error, retry }) => self.failed(work, FailReason::Reported(error), retry),
             Err(HandlerError::GivenBack { after }) => {
                 self.notice(format!(
                     "the handler did not answer within {after:?} of the stop; the event comes again"
                 ));
                 self.stop.store(true, Ordering::SeqCst);
-                return Ok(());
+                self.lanes.again(work, None);
+                Ok(())
             }
             Err(HandlerError::Between(error)) => {
                 self.fault_between_events(*error)?;
-                self.lanes.again(work, self.clock.now());
-                return Ok(());
+                self.lanes.again(work, None);
+                Ok(())
             }
             Err(error) => {
                 self.report.faults += 1;
-                return self.failed(work, FailReason::Handler(error), true);
+                self.failed(work, FailReason::Handler(error), true)
             }
-        };
-        let output = Output { id: work.ticket.id, offset: work.ticket.offset, event_id, outcome };
-        if let Err(bad) = self.sink.check(&output) {
-            return self.failed(work, FailReason::Record(bad), true);
         }
-        self.done(&work.ticket, &work.event, output);
-        Ok(())
     }
 
     /// The handler broke the rules, or ended, while it had no event. It is started again with the next one.
@@ -142,7 +227,66 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn done(&mut self, ticket: &Ticket, event: &Event, output: Output) {
+    /// The end of an event, as far as its handler is concerned. It counts when all before it have theirs.
+    fn arrive(&mut self, work: Work, end: End) -> Result<(), RunError> {
+        let (id, offset) = (work.ticket.id, work.ticket.offset);
+        self.lanes.finished(&work);
+        if self.sink.is_home() && self.ledger.first_open(id) == Some(offset) {
+            self.enter(work, end)?;
+            return if self.arrived.is_empty() { Ok(()) } else { self.admit(id) };
+        }
+        self.arrived.push(work, end);
+        if self.arrived.is_full_of(id) {
+            self.lanes.park(id);
+        }
+        Ok(())
+    }
+
+    /// Enters the ends of events, in the order of their offsets, up to the first event without one. The sink looks at each:
+    /// while it is away they wait.
+    pub(super) fn admit(&mut self, id: PartitionId) -> Result<(), RunError> {
+        while self.sink.is_home() {
+            let Some(first) = self.ledger.first_open(id) else { break };
+            let Some((work, end)) = self.arrived.pop(id, first) else { break };
+            self.enter(work, end)?;
+        }
+        if !self.arrived.is_full_of(id) {
+            self.lanes.unpark(id);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, work: Work, end: End) -> Result<(), RunError> {
+        match end {
+            End::Done(outcome) => self.check_and_enter(work, outcome),
+            End::GivenUp(gave_up) => self.skip(&work, gave_up),
+        }
+    }
+
+    pub(super) fn admit_all(&mut self) -> Result<(), RunError> {
+        let ids: Vec<PartitionId> = self.arrived.partitions().collect();
+        ids.into_iter().try_for_each(|id| self.admit(id))
+    }
+
+    fn check_and_enter(&mut self, mut work: Work, mut outcome: Outcome) -> Result<(), RunError> {
+        // A copy of it may have been handled at the same time.
+        if self.is_taken(&work)? {
+            outcome = Outcome::Absorbed;
+        }
+        let (id, offset, event_id) = (work.ticket.id, work.ticket.offset, work.event_id.take());
+        let event_id = event_id.filter(|_| outcome != Outcome::Absorbed);
+        let output = Output { id, offset, event_id, outcome };
+        match self.sink.home().check(&output) {
+            Ok(()) => {
+                self.done(&work, output);
+                Ok(())
+            }
+            Err(bad) => self.failed_after_all(work, FailReason::Record(bad)),
+        }
+    }
+
+    fn done(&mut self, work: &Work, output: Output) {
+        let Work { ticket, event, .. } = work;
         self.report.last_timestamp_ms = Some(event.timestamp_ms);
         let held = self.partitions.held(ticket.id);
         held.leader_epoch = event.leader_epoch;
@@ -163,20 +307,51 @@ impl Runner<'_> {
         self.careful_events = self.careful_events.saturating_sub(1);
         self.unsaved.push(output);
         self.ledger.handled(*ticket);
-        self.lanes.finished(ticket);
         self.go_on_reading(ticket.id);
     }
 
+    /// An attempt has failed; what of its lane was answered since comes again behind it.
     fn failed(&mut self, mut work: Work, reason: FailReason, retry: bool) -> Result<(), RunError> {
         work.tries = work.tries.and_one();
         self.report.failed_attempts += 1;
         match self.policy.verdict(work.tries, &reason, retry) {
-            Verdict::Again => self.try_again(work, &reason),
+            Verdict::Again => {
+                let due = self.tried_in_vain(&work, &reason)?;
+                self.reopen_behind(&work);
+                self.lanes.again(work, Some(due));
+                self.after_a_failure()
+            }
             verdict => self.give_up(work, verdict, reason),
         }
     }
 
-    fn try_again(&mut self, work: Work, reason: &FailReason) -> Result<(), RunError> {
+    /// The same for an event that was answered for well, and whose records the sink does not take.
+    fn failed_after_all(&mut self, mut work: Work, reason: FailReason) -> Result<(), RunError> {
+        work.tries = work.tries.and_one();
+        self.report.failed_attempts += 1;
+        match self.policy.verdict(work.tries, &reason, true) {
+            Verdict::Again => {
+                let due = self.tried_in_vain(&work, &reason)?;
+                self.reopen_behind(&work);
+                self.lanes.reopen_later(work, due);
+                self.after_a_failure()
+            }
+            Verdict::Stop => Err(self.stops_before(&work, reason)),
+            Verdict::Skip => {
+                let gave_up = gave_up(&work, &reason);
+                self.skip(&work, gave_up)
+            }
+        }
+    }
+
+    fn reopen_behind(&mut self, work: &Work) {
+        for later in self.arrived.take_behind(work) {
+            self.lanes.reopen(later);
+        }
+    }
+
+    /// Keeps and tells that an attempt has failed; when the next one is due.
+    fn tried_in_vain(&mut self, work: &Work, reason: &FailReason) -> Result<Duration, RunError> {
         let wait = self.waits.after(work.tries.failed_here);
         let (id, offset) = (work.ticket.id, work.ticket.offset);
         let held = self.partitions.held(id);
@@ -189,8 +364,12 @@ impl Runner<'_> {
             remark += &format!(" (the handler is started again, {} times so far)", self.report.faults);
         }
         self.remark(&remark);
-        self.lanes.again(work, self.clock.now() + wait);
-        self.pause_if_held_up(id);
+        Ok(self.clock.now() + wait)
+    }
+
+    fn after_a_failure(&mut self) -> Result<(), RunError> {
+        let ids: Vec<PartitionId> = self.partitions.iter().map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| self.pause_if_held_up(id));
         // It survives a crash: a sync is little beside the wait.
         self.mirror()
     }
@@ -198,27 +377,29 @@ impl Runner<'_> {
     fn give_up(&mut self, work: Work, verdict: Verdict, reason: FailReason) -> Result<(), RunError> {
         match verdict {
             Verdict::Again | Verdict::Stop => Err(self.stops_before(&work, reason)),
-            Verdict::Skip => self.skip(work, &reason),
+            Verdict::Skip => {
+                let gave_up = gave_up(&work, &reason);
+                self.arrive(work, End::GivenUp(gave_up))
+            }
         }
     }
 
     fn stops_before(&self, work: &Work, reason: FailReason) -> RunError {
         let id = work.ticket.id;
-        let topic = self.partitions.get(id).map_or_else(String::new, |held| held.topic.clone());
+        let topic = self.partitions.get(id).map_or_else(String::new, |held| held.topic.to_string());
         let failed = FailedEvent::new(topic, id, &work.event, work.tries.failed_here, reason);
         RunError::HandlerFailed(Box::new(failed))
     }
 
     /// Passes an event by. What is before it is saved first, so that the history has the decision as a move of its own.
-    fn skip(&mut self, work: Work, reason: &FailReason) -> Result<(), RunError> {
-        let attempts = work.tries.failed;
-        let why = shorten(reason.to_string().as_bytes());
+    fn skip(&mut self, work: &Work, gave_up: GaveUp) -> Result<(), RunError> {
         self.save()?;
         self.mirror()?;
         let (id, offset) = (work.ticket.id, work.ticket.offset);
         let held = self.partitions.held(id);
+        let GaveUp { attempts, why } = &gave_up;
         let decision = Decision {
-            rule: format!("--on-fail skip after {}: {}", counted(attempts), cut(&why, MAX_RULE_CHARS)),
+            rule: format!("--on-fail skip after {}: {}", counted(*attempts), cut(why, MAX_RULE_CHARS)),
             from: Some(offset),
             to: offset.next(),
             count: 1,
@@ -226,8 +407,8 @@ impl Runner<'_> {
         let remark = format!("{}/{}: {decision}", held.topic, id.partition);
         held.passed_by = Some(decision);
         self.remark(&remark);
-        let outcome = Outcome::Skipped(GaveUp { attempts, why });
-        self.done(&work.ticket, &work.event, Output { id, offset, event_id: None, outcome });
+        let outcome = Outcome::Skipped(gave_up);
+        self.done(work, Output { id, offset, event_id: None, outcome });
         self.save()?;
         self.mirror()
     }
@@ -255,6 +436,10 @@ impl Runner<'_> {
             self.source.pause(id, false);
         }
     }
+}
+
+fn gave_up(work: &Work, reason: &FailReason) -> GaveUp {
+    GaveUp { attempts: work.tries.failed, why: shorten(reason.to_string().as_bytes()) }
 }
 
 /// The beginning of a text.

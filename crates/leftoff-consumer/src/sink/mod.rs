@@ -128,8 +128,9 @@ pub enum Written {
     },
 }
 
-/// A place for outcomes. Synchronous; called by one thread.
-pub trait Sink {
+/// A place for outcomes. Synchronous; called by one thread at a time, but not always the same: a write may go on while
+/// events are handled.
+pub trait Sink: Send {
     /// Takes these partitions over: from now on nobody who claimed them before can write them.
     ///
     /// # Errors

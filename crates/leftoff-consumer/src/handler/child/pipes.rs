@@ -12,6 +12,8 @@ pub(super) struct Lines<R> {
     /// `None` when it has ended.
     pub(super) pipe: Option<R>,
     bytes: Vec<u8>,
+    /// So many of them are taken.
+    taken: usize,
     /// Where the search for a line end goes on.
     searched: usize,
 }
@@ -20,12 +22,15 @@ impl<R: Read + AsFd> Lines<R> {
     /// Makes the pipe non-blocking. Only this end: the child's is another open file description.
     pub(super) fn new(pipe: R) -> io::Result<Lines<R>> {
         set_nonblocking(&pipe)?;
-        Ok(Lines { pipe: Some(pipe), bytes: Vec::new(), searched: 0 })
+        Ok(Lines { pipe: Some(pipe), bytes: Vec::new(), taken: 0, searched: 0 })
     }
 
     /// Reads once. False if there is nothing more now: the pipe is empty, or has ended.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         let Some(pipe) = self.pipe.as_mut() else { return Ok(false) };
+        self.bytes.drain(..self.taken);
+        self.searched -= self.taken;
+        self.taken = 0;
         let old = self.bytes.len();
         self.bytes.resize(old + CHUNK_BYTES, 0);
         let read = pipe.read(&mut self.bytes[old..]);
@@ -48,9 +53,9 @@ impl<R: Read + AsFd> Lines<R> {
             self.searched = self.bytes.len();
             return None;
         };
-        let mut line: Vec<u8> = self.bytes.drain(..=self.searched + found).collect();
-        self.searched = 0;
-        line.pop();
+        let end = self.searched + found;
+        let mut line = self.bytes[self.taken..end].to_vec();
+        (self.taken, self.searched) = (end + 1, end + 1);
         if line.last() == Some(&b'\r') {
             line.pop();
         }
@@ -59,15 +64,16 @@ impl<R: Read + AsFd> Lines<R> {
 
     /// What there is of a line that has no end yet. Only after [`Lines::line`] found none.
     pub(super) fn unfinished(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.taken..]
     }
 
     /// Drops the unfinished line but for its first bytes.
     pub(super) fn take_unfinished(&mut self, keep_bytes: usize) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        self.searched = 0;
-        bytes.truncate(keep_bytes);
-        bytes
+        let unfinished = self.unfinished();
+        let kept = unfinished[..unfinished.len().min(keep_bytes)].to_vec();
+        self.bytes.clear();
+        (self.taken, self.searched) = (0, 0);
+        kept
     }
 }
 

@@ -77,7 +77,7 @@ fn lives(options: &RunOptions, group: &mut Group) -> (u32, BTreeMap<i64, u32>) {
             };
             Runner::new(Parts {
                 source: &mut source,
-                handler: &mut FnHandler { answer, trace: Trace::default() },
+                handlers: Handlers::One(&mut FnHandler { answer, trace: Trace::default() }),
                 sink: &mut MemSink::default(),
                 progress: &mut NoProgress,
                 clock: &StepClock { now: Cell::default(), step: Duration::ZERO },

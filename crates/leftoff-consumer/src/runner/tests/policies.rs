@@ -217,7 +217,7 @@ fn stopped_at(words: &'static str, case: Case) -> (Option<Committed>, Vec<String
     };
     let report = Runner::new(Parts {
         source: &mut source,
-        handler: &mut FnHandler { answer, trace: trace.clone() },
+        handlers: Handlers::One(&mut FnHandler { answer, trace: trace.clone() }),
         sink: &mut sink,
         progress: &mut StopAt(words, &stop),
         clock: clock.as_ref(),
@@ -342,7 +342,7 @@ mod complaints {
         let answer = |_, _| no();
         let _ends_by_the_stop = Runner::new(Parts {
             source: &mut source,
-            handler: &mut FnHandler { answer, trace: trace.clone() },
+            handlers: Handlers::One(&mut FnHandler { answer, trace: trace.clone() }),
             sink: &mut MemSink { trace: trace.clone(), ..MemSink::default() },
             progress: &mut NoProgress,
             clock: &StepClock { now: Cell::default(), step: Duration::ZERO },
@@ -419,10 +419,10 @@ fn the_events_behind_one_that_waits_do_not_fill_the_memory() {
         |offset, attempt| if offset == 100 || (offset, attempt) == (0, 1) { no() } else { one_record() };
     Runner::new(Parts {
         source: &mut source,
-        handler: &mut FnHandler { answer, trace: trace.clone() },
+        handlers: Handlers::One(&mut FnHandler { answer, trace: trace.clone() }),
         sink: &mut MemSink { trace: trace.clone(), ..MemSink::default() },
         progress: &mut NoProgress,
-        clock: &StepClock { now: Cell::default(), step: Duration::from_millis(1) },
+        clock: &StepClock { now: Cell::default(), step: Duration::from_millis(5) },
         stop: &stop,
         options: &policy(OnFail::Retry, 0),
     })

@@ -72,7 +72,7 @@ fn life(
 ) -> Result<Report, Box<RunFailure>> {
     Runner::new(Parts {
         source: &mut LogSource::new(log),
-        handler,
+        handlers: Handlers::One(handler),
         sink,
         progress: &mut NoProgress,
         clock: &SystemClock::new(),

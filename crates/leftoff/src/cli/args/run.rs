@@ -41,6 +41,17 @@ pub struct RunArgs {
     /// same event: id (the same key, or the same value where there is no key), key, or json:PATH (a field of the value)
     #[arg(long, value_name = "BY", value_parser = value::<Dedupe>())]
     pub dedupe: Option<Dedupe>,
+    /// Which events are handled one after the other: those of a partition, those of a partition with the same key, or none.
+    /// Records are always written in the order of the offsets
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Partition)]
+    pub order: Order,
+    /// How many events are handled side by side, each by a command of its own
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parsed(worker_count))]
+    pub concurrency: usize,
+    /// How many events a command may have before it has answered the first. Only for commands that do nothing but
+    /// return records: after a failure its later answers are thrown away and it is started again with their events
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parsed(worker_count))]
+    pub pipeline: usize,
     /// What to do when an event is not handled (the command answers with an error, exits, dies, takes too long or
     /// prints what is no answer) and its attempts are used up
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
@@ -159,6 +170,17 @@ impl Require {
     }
 }
 
+/// Which events are handled one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// Those of a partition
+    Partition,
+    /// Those of a partition with the same key; events without a key follow nobody
+    Key,
+    /// None
+    None,
+}
+
 /// What a failed event leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnFail {
@@ -222,6 +244,16 @@ fn attempt_count(text: &str) -> Result<NonZeroU32, BadValue> {
     if is_number { text.parse().map_err(|_| bad()) } else { Err(bad()) }
 }
 
+/// How many at a time: handlers, or events of one.
+fn worker_count(text: &str) -> Result<usize, BadValue> {
+    const MOST: usize = 1_024;
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    let number = if is_number { text.parse().ok() } else { None };
+    number.filter(|number| (1..=MOST).contains(number)).ok_or_else(|| {
+        BadValue::new(text, "a number of events at a time", "a whole number from 1 to 1024", "4")
+    })
+}
+
 /// When to save: `event`, `every=100`, `every=5s` or `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Save(pub SavePolicy);
@@ -252,6 +284,11 @@ impl RunArgs {
     pub fn options(&self) -> runner::RunOptions {
         runner::RunOptions {
             save: self.save.0,
+            order: match self.order {
+                Order::Partition => runner::Order::Partition,
+                Order::Key => runner::Order::Key,
+                Order::None => runner::Order::None,
+            },
             on_fail: match self.on_fail {
                 OnFail::Stop => runner::OnFail::Stop,
                 OnFail::Retry => runner::OnFail::Retry,

@@ -1,16 +1,16 @@
 //! `leftoff consume -g GROUP`: goes on where the group stands, and saves its offset after printing. It is the consumer
 //! runtime with a printer for a handler: what is saved was flushed before.
 
-use std::cell::RefCell;
 use std::io;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leftoff::source::StoreSource;
 use leftoff::store::{HandlerLock, LockError};
 use leftoff_consumer::handler::{Answer, Closure, Delivery};
 use leftoff_consumer::runner::{
-    NoProgress, Parts, RunError, RunFailure, RunOptions, Runner, SavePolicy, StopReason, SystemClock,
+    Handlers, NoProgress, Parts, RunError, RunFailure, RunOptions, Runner, SavePolicy, StopReason,
+    SystemClock,
 };
 use leftoff_consumer::sink::{
     ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
@@ -46,17 +46,22 @@ pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
     let mut source = StoreSource::join_with(alone, &store, group, &args.topics, "consume", stop.clone())
         .map_err(|error| from_store(&global.data, error))?;
     let printer = Printer::stdout(global, args).map_err(Failure::stdout)?;
-    let printing = Rc::new(RefCell::new(Printing { printer, failed: None }));
+    let printing = Shared(Arc::new(Mutex::new(Printing { printer, failed: None })));
+    let (for_handler, for_sink) = (printing.clone(), printing.clone());
     let options = RunOptions {
         save: SavePolicy::Every(SAVE_EVERY),
+        // A flush behind events that are printed meanwhile would say less than is saved, so nothing is.
+        save_meanwhile: false,
         until_end: !args.follow,
         max_events: args.count,
         ..RunOptions::default()
     };
     let ran = Runner::new(Parts {
         source: &mut source,
-        handler: &mut Closure::new(|delivery: &Delivery<'_>| printing.borrow_mut().print(delivery)),
-        sink: &mut PrintSink(printing.clone()),
+        handlers: Handlers::One(&mut Closure::new(|delivery: &Delivery<'_>| {
+            for_handler.lock().print(delivery)
+        })),
+        sink: &mut PrintSink(for_sink),
         progress: &mut NoProgress,
         clock: &SystemClock::new(),
         stop: &stop,
@@ -66,7 +71,7 @@ pub fn run(global: &Global, args: &ConsumeArgs) -> Result<(), Failure> {
     // After a failed wait for the directory there is nothing open to say good-bye to; the next join ends this one.
     let left = if store.is_open() { source.leave() } else { Ok(()) };
     let left = left.map_err(|error| from_store(&global.data, error));
-    if let Some(error) = printing.borrow_mut().failed.take() {
+    if let Some(error) = printing.lock().failed.take() {
         return Err(Failure::stdout(error));
     }
     let report = ran.map_err(|failure| failed(*failure))?;
@@ -123,8 +128,18 @@ impl Printing {
     }
 }
 
+/// The handler prints, and the sink flushes.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Printing>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Printing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What was printed is out before it is saved.
-struct PrintSink(Rc<RefCell<Printing>>);
+struct PrintSink(Shared);
 
 impl Sink for PrintSink {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
@@ -133,7 +148,7 @@ impl Sink for PrintSink {
     }
 
     fn write(&mut self, _outputs: &[Output], _moves: &[Move]) -> Result<Written, SinkError> {
-        let mut printing = self.0.borrow_mut();
+        let mut printing = self.0.lock();
         match printing.printer.flush() {
             Ok(()) => Ok(Written::Written),
             Err(error) => {

@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Prints events and counts them.
 pub struct Printer {
-    out: BufWriter<Box<dyn Write>>,
+    out: BufWriter<Box<dyn Write + Send>>,
     form: Form,
     left: Option<u64>,
 }
@@ -36,7 +36,7 @@ impl Printer {
             (None, FormatArg::Json | FormatArg::Jsonl) => Form::Json,
             (None, FormatArg::Csv) => Form::Csv,
         };
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, Box::new(stdout) as Box<dyn Write>);
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, Box::new(stdout) as Box<dyn Write + Send>);
         if matches!(form, Form::Csv) && !global.no_headers {
             write_csv_header(&mut out)?;
         }

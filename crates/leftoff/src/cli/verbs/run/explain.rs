@@ -10,7 +10,7 @@ use leftoff_engine::coordinator::PartitionKey;
 
 use super::out;
 use crate::cli::args::Global;
-use crate::cli::args::run::RunArgs;
+use crate::cli::args::run::{Order, RunArgs};
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 use crate::cli::session::{find_topic, open_view};
@@ -64,7 +64,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     let format = Format::from(global.format);
     printed(|out| {
         if matches!(format, Format::Text | Format::Wide) {
-            write_row(out, &place_words(&row), &place)?;
+            write_row(out, &[place_words(&row).as_slice(), &hand_words(args)].concat(), &place)?;
         }
         table.write(out, format, !global.no_headers)
     })?;
@@ -113,6 +113,26 @@ fn place_words(row: &MatrixRow) -> [(&'static str, String); 5] {
         ("goes on by", row.authority.to_owned()),
         ("left over", row.left_over.to_owned()),
     ]
+}
+
+/// How events are handed out, where it is not one after the other.
+fn hand_words(args: &RunArgs) -> Vec<(&'static str, String)> {
+    let (concurrency, pipeline) = (args.concurrency, args.pipeline);
+    if concurrency == 1 && pipeline == 1 {
+        return Vec::new();
+    }
+    let order = match args.order {
+        Order::Partition => "those of a partition one after the other",
+        Order::Key => "those of a partition with the same key one after the other",
+        Order::None => "in any order",
+    };
+    let at_a_time = match (concurrency, pipeline) {
+        (commands, 1) => format!("by {commands} commands side by side"),
+        (1, events) => format!("by a command that has up to {events} at a time"),
+        (commands, events) => format!("by {commands} commands that have up to {events} at a time each"),
+    };
+    let words = format!("{at_a_time}, {order}; records are written in the order of the offsets");
+    vec![("handled", words)]
 }
 
 fn write_row(out: &mut Vec<u8>, words: &[(&str, String)], place: &str) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use leftoff::store::now;
 pub use leftoff_consumer::handler::child::StderrTo;
 use leftoff_consumer::handler::{Delivery, child::to_stderr};
-use leftoff_consumer::runner::{self, Status};
+use leftoff_consumer::runner::{self, InHand, Status};
 use leftoff_consumer::source::PartitionId;
 use leftoff_wire::Committed;
 
@@ -33,6 +33,9 @@ pub struct Live<'a> {
 struct Shown {
     handled: u64,
     lag_offsets: u64,
+    in_flight: usize,
+    /// The event that one of several handlers has had for longest, and when that was said.
+    oldest: Option<(InHand, Instant)>,
     /// The event that the handler has: its place, since when, and its timestamp.
     at: Option<(String, Instant, i64)>,
     /// Where the measuring of the rate began, and the rate before that.
@@ -86,6 +89,8 @@ impl runner::Progress for Live<'_> {
         self.change(|shown| {
             shown.handled = status.handled;
             shown.lag_offsets = status.lag_offsets;
+            shown.in_flight = status.in_flight;
+            shown.oldest = status.oldest.clone().map(|oldest| (oldest, Instant::now()));
             if status.lag_offsets == 0 {
                 shown.at = None;
             }
@@ -102,6 +107,8 @@ impl Shown {
         Shown {
             handled: 0,
             lag_offsets: 0,
+            in_flight: 0,
+            oldest: None,
             at: None,
             since: Instant::now(),
             handled_since: 0,
@@ -121,6 +128,12 @@ impl Shown {
             0 => format!(", behind by {}", format_duration(age_ms)),
             lag => format!(", behind by {lag} offsets and {}", format_duration(age_ms)),
         };
+        if self.in_flight > 0 {
+            text += &format!(", {} in flight", self.in_flight);
+        }
+        if let Some((oldest, said)) = &self.oldest {
+            return text + &blocked(oldest, oldest.length + at.saturating_duration_since(*said));
+        }
         let held = at.saturating_duration_since(*since);
         if held >= LONG {
             let held_ms = i64::try_from(held.as_millis()).unwrap_or(i64::MAX);
@@ -142,6 +155,21 @@ impl Shown {
     }
 }
 
+/// `, orders/3 waits for offset 812, whose handler has run for 41s (90 events behind it are handled)`
+fn blocked(oldest: &InHand, held: Duration) -> String {
+    if held < LONG {
+        return String::new();
+    }
+    let InHand { topic, partition, offset, waiting, .. } = oldest;
+    let held = format_duration(i64::try_from(held.as_millis()).unwrap_or(i64::MAX));
+    let mut text =
+        format!(", {topic}/{partition} waits for offset {offset}, whose handler has run for {held}");
+    if *waiting > 0 {
+        text += &format!(" ({waiting} events behind it are handled)");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +187,12 @@ mod tests {
             text,
             "10 handled, 5/s, behind by 5 offsets and 0ms, waiting for the handler at quakes/0/10 for 2s"
         );
+        shown.in_flight = 4;
+        let (topic, offset) = ("quakes".to_owned(), leftoff_wire::Offset::ZERO);
+        let oldest = InHand { topic, partition: 3, offset, length: Duration::from_secs(41), waiting: 7 };
+        shown.oldest = Some((oldest, start + RATE_OVER));
+        assert!(shown.text(start + RATE_OVER).ends_with(
+            ", 4 in flight, quakes/3 waits for offset 0, whose handler has run for 41s (7 events behind it are handled)"
+        ));
     }
 }

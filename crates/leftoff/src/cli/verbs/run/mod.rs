@@ -4,15 +4,16 @@ mod explain;
 mod live;
 mod out;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leftoff::source::StoreSource;
 use leftoff::store::{HandlerLock, LockError, Store};
-use leftoff_consumer::handler::{Child, ChildConfig};
+use leftoff_consumer::handler::{Child, ChildConfig, Handler};
 use leftoff_consumer::runner::{
-    Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
+    Handlers, Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
 };
 
 use super::authority;
@@ -49,13 +50,23 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
 
     let mut sink = out::open(global, args, &store, &source)?;
     let mut live = Live::new(global, &args.out);
-    let mut handler =
-        Child::new(ChildConfig { lock: Some(lent), ..child(args, stop.clone(), live.stderr()) });
+    let mut children = (0..args.concurrency)
+        .map(|_| {
+            let lent = lent.try_clone()?;
+            Ok(Child::new(ChildConfig { lock: Some(lent), ..child(args, stop.clone(), live.stderr()) }))
+        })
+        .collect::<io::Result<Vec<Child>>>()
+        .map_err(|error| Failure::storage(format!("cannot lend a lock: {error}")))?;
+    drop(lent);
     let row = sink.row();
     live.note(&format!("{}: {}: {}", sink.place(), row.promise, row.meaning));
     let parts = Parts {
         source: &mut source,
-        handler: &mut handler,
+        handlers: if args.concurrency == 1 && args.pipeline == 1 {
+            Handlers::One(&mut children[0])
+        } else {
+            Handlers::Crew(children.iter_mut().map(|child| child as &mut (dyn Handler + Send)).collect())
+        },
         sink: sink.as_mut(),
         progress: &mut live,
         clock: &SystemClock::new(),
@@ -117,6 +128,7 @@ fn child(args: &RunArgs, stop: Arc<AtomicBool>, stderr: live::StderrTo) -> Child
         topic: args.topics.join(","),
         group: args.group.clone(),
         timeout: args.handler_timeout,
+        pipeline: args.pipeline,
         drain: args.drain,
         stop: Some(stop),
         stderr,

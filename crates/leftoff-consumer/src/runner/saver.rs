@@ -1,0 +1,72 @@
+//! The saver: a thread that writes into the sink while events are handled. The sink goes there and comes back; whoever has it
+//! may call it.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::Scope;
+
+use super::crew::News;
+use crate::sink::{Move, Output, Sink, SinkError, Written};
+
+/// The sink, where it is here.
+pub(super) struct SinkPlace<'a>(Option<&'a mut dyn Sink>);
+
+impl<'a> SinkPlace<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> SinkPlace<'a> {
+        SinkPlace(Some(sink))
+    }
+
+    pub(super) fn is_home(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Only while it is here.
+    pub(super) fn home(&mut self) -> &mut dyn Sink {
+        *self.0.as_mut().expect("it was looked whether the sink is here, or waited for")
+    }
+
+    fn give_away(&mut self) -> &'a mut dyn Sink {
+        self.0.take().expect("it was looked whether the sink is here")
+    }
+
+    pub(super) fn is_back(&mut self, sink: &'a mut dyn Sink) {
+        assert!(self.0.replace(sink).is_none(), "there is one sink");
+    }
+}
+
+/// The way to the saver.
+pub(super) struct Saver<'a>(Sender<Write<'a>>);
+
+struct Write<'a> {
+    sink: &'a mut dyn Sink,
+    outputs: Vec<Output>,
+    moves: Vec<Move>,
+}
+
+/// What came of a write, and the sink.
+pub(super) struct Saved<'a> {
+    pub(super) sink: &'a mut dyn Sink,
+    pub(super) moves: Vec<Move>,
+    pub(super) written: Result<Written, SinkError>,
+}
+
+impl<'a> Saver<'a> {
+    /// It lives until this is dropped.
+    pub(super) fn start<'scope>(scope: &'scope Scope<'scope, 'a>, news: Sender<News<'a>>) -> Saver<'a> {
+        let (writes, work) = channel::<Write<'a>>();
+        scope.spawn(move || {
+            for Write { sink, outputs, moves } in work {
+                let written = sink.write(&outputs, &moves);
+                // The runner listens for as long as its sink is away.
+                let _nobody_listens = news.send(News::Saved(Saved { sink, moves, written }));
+            }
+        });
+        Saver(writes)
+    }
+
+    /// The sink is away until it comes back with [`News::Saved`].
+    pub(super) fn write(&self, place: &mut SinkPlace<'a>, outputs: Vec<Output>, moves: Vec<Move>) {
+        let sink = place.give_away();
+        let sent = self.0.send(Write { sink, outputs, moves });
+        assert!(sent.is_ok(), "the saver lives as long as this does");
+    }
+}
