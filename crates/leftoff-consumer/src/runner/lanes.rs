@@ -73,6 +73,8 @@ struct LaneId {
 struct Lane {
     /// So many of it are in a worker's hands: taken, and neither finished nor back.
     in_hand: usize,
+    /// So many of these were handed out in an earlier round: before they are back, what comes next is not known.
+    stale: usize,
     /// Whose.
     worker: usize,
     /// It stands in a queue of lanes whose turn it will be.
@@ -86,8 +88,8 @@ struct Lane {
 }
 
 impl Lane {
-    fn can_be_taken(&self, depth: usize) -> bool {
-        !self.is_queued && self.due.is_none() && !self.queue.is_empty() && self.in_hand < depth
+    fn can_be_taken(&self) -> bool {
+        !self.is_queued && self.due.is_none() && self.stale == 0 && !self.queue.is_empty()
     }
 }
 
@@ -95,8 +97,6 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: BTreeMap<LaneId, Lane>,
-    /// How many events of one lane a worker may have.
-    depth: usize,
     /// Lanes that no worker has anything of, in the order of their turns.
     free: VecDeque<LaneId>,
     /// For each worker: lanes that it has something of, and may have more.
@@ -111,10 +111,9 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new(workers: usize, depth: usize) -> Lanes {
+    pub(super) fn new(workers: usize) -> Lanes {
         Lanes {
             lanes: BTreeMap::new(),
-            depth,
             free: VecDeque::new(),
             of_worker: vec![VecDeque::new(); workers],
             parked: BTreeMap::new(),
@@ -217,7 +216,7 @@ impl Lanes {
 
     fn queue_up(&mut self, lane_id: LaneId) {
         let lane = self.lanes.get_mut(&lane_id).expect("the caller has just touched it");
-        if lane.can_be_taken(self.depth) {
+        if lane.can_be_taken() {
             lane.is_queued = true;
             let queue = match self.parked.get_mut(&lane_id.id) {
                 Some(parked) => parked,
@@ -240,17 +239,53 @@ impl Lanes {
         if lane.queue.is_empty() && lane.in_hand == 1 {
             self.lanes.remove(&lane_id);
         } else {
-            self.out_of_hand(lane_id);
+            self.out_of_hand(work.round, lane_id);
             self.queue_up(lane_id);
         }
     }
 
+    /// What was handed out of the lane of an event that has failed for good comes again before what follows it.
+    pub(super) fn given_up(&mut self, work: &Work) {
+        let lane_id = work.lane_id();
+        if self.lanes.contains_key(&lane_id) {
+            self.out_of_hand(work.round, lane_id);
+            self.unqueue(lane_id);
+            self.begin_round(lane_id);
+            self.queue_up(lane_id);
+            let lane = &self.lanes[&lane_id];
+            if lane.queue.is_empty() && lane.in_hand == 0 {
+                self.lanes.remove(&lane_id);
+            }
+        }
+    }
+
+    /// Its worker has lost an event, through no fault of that: it comes again, and with it what was handed out behind it.
+    pub(super) fn returned(&mut self, work: Work) {
+        let (lane_id, is_current) = (work.lane_id(), self.is_current(&work));
+        self.again(work, None);
+        if is_current {
+            self.unqueue(lane_id);
+            self.begin_round(lane_id);
+            self.queue_up(lane_id);
+        }
+    }
+
+    fn begin_round(&mut self, lane_id: LaneId) {
+        let lane = self.lanes.get_mut(&lane_id).expect("the caller has just touched it");
+        lane.round += 1;
+        lane.stale = lane.in_hand;
+    }
+
     /// Without an event in hand a lane is any worker's.
-    fn out_of_hand(&mut self, lane_id: LaneId) {
+    fn out_of_hand(&mut self, round: u64, lane_id: LaneId) {
         if self.lanes[&lane_id].in_hand == 1 {
             self.unqueue(lane_id);
         }
-        self.lanes.get_mut(&lane_id).expect("it was found a moment ago").in_hand -= 1;
+        let lane = self.lanes.get_mut(&lane_id).expect("it was found a moment ago");
+        lane.in_hand -= 1;
+        if round < lane.round {
+            lane.stale -= 1;
+        }
     }
 
     /// An event that was taken comes again, before those of its lane that follow it. `due`: not before then; and what was
@@ -260,7 +295,7 @@ impl Lanes {
         if !self.lanes.contains_key(&lane_id) {
             return;
         }
-        self.out_of_hand(lane_id);
+        self.out_of_hand(work.round, lane_id);
         self.put_back(work);
         match due {
             Some(due) => self.hold_up(lane_id, due),
@@ -287,8 +322,8 @@ impl Lanes {
     /// Begins a new round of the lane, at `due`.
     fn hold_up(&mut self, lane_id: LaneId, due: Duration) {
         self.unqueue(lane_id);
+        self.begin_round(lane_id);
         let lane = self.lanes.get_mut(&lane_id).expect("the caller has just touched it");
-        lane.round += 1;
         if let Some(other) = lane.due.replace(due) {
             self.waiting.remove(&(other, lane_id));
         }

@@ -158,14 +158,14 @@ impl<'a> Runner<'a> {
     pub fn new(parts: Parts<'a>) -> Runner<'a> {
         let now = parts.clock.now();
         let (tell, news) = channel();
-        let (workers, depth) = match &parts.handlers {
-            Handlers::One(_) => (1, 1),
-            Handlers::Crew(crew) => (crew.len(), crew.iter().map(|one| one.depth()).max().unwrap_or(1)),
+        let workers = match &parts.handlers {
+            Handlers::One(_) => 1,
+            Handlers::Crew(crew) => crew.len(),
         };
         Runner {
             source: parts.source,
             hands: Hands::Nobody,
-            lanes: Lanes::new(workers, depth),
+            lanes: Lanes::new(workers),
             handlers: Some(parts.handlers),
             sink: SinkPlace::new(parts.sink),
             saver: None,

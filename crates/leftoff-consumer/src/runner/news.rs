@@ -45,7 +45,7 @@ impl<'a> Runner<'a> {
             }
             News::Returned { worker, work } => {
                 self.out_of_hands(worker, &work);
-                self.lanes.again(work, None);
+                self.returned(work);
                 Ok(())
             }
             News::Fault(error) => self.fault_between_events(error),

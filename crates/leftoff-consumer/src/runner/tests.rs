@@ -13,6 +13,7 @@ use crate::source::SourceError;
 use crate::testing::*;
 
 mod crash_loops;
+mod crew;
 mod policies;
 mod starts;
 mod whole;

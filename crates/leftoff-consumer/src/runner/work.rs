@@ -188,7 +188,8 @@ impl Runner<'_> {
             return Ok(());
         }
         if !self.lanes.is_current(&work) {
-            // One before it has failed meanwhile.
+            // One of its lane has failed meanwhile.
+            self.reopen_behind(&work);
             self.lanes.again(work, None);
             return Ok(());
         }
@@ -216,6 +217,16 @@ impl Runner<'_> {
         }
     }
 
+    /// A worker has lost an event since another one failed. What was answered of its lane since comes again behind it.
+    pub(super) fn returned(&mut self, work: Work) {
+        if !self.ledger.owns(work.ticket.id, work.ticket.ownership) {
+            self.report.late_events += 1;
+            return;
+        }
+        self.reopen_behind(&work);
+        self.lanes.returned(work);
+    }
+
     /// The handler broke the rules, or ended, while it had no event. It is started again with the next one.
     pub(super) fn fault_between_events(&mut self, error: HandlerError) -> Result<(), RunError> {
         if self.policy.ends_with_the_first_fault() {
@@ -230,7 +241,10 @@ impl Runner<'_> {
     /// The end of an event, as far as its handler is concerned. It counts when all before it have theirs.
     fn arrive(&mut self, work: Work, end: End) -> Result<(), RunError> {
         let (id, offset) = (work.ticket.id, work.ticket.offset);
-        self.lanes.finished(&work);
+        match &end {
+            End::Done(_) => self.lanes.finished(&work),
+            End::GivenUp(_) => self.lanes.given_up(&work),
+        }
         if self.sink.is_home() && self.ledger.first_open(id) == Some(offset) {
             self.enter(work, end)?;
             return if self.arrived.is_empty() { Ok(()) } else { self.admit(id) };
@@ -378,6 +392,7 @@ impl Runner<'_> {
         match verdict {
             Verdict::Again | Verdict::Stop => Err(self.stops_before(&work, reason)),
             Verdict::Skip => {
+                self.reopen_behind(&work);
                 let gave_up = gave_up(&work, &reason);
                 self.arrive(work, End::GivenUp(gave_up))
             }

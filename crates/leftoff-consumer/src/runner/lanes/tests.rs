@@ -9,7 +9,7 @@ fn work(partition: i32, offset: i64) -> Work {
 }
 
 fn lanes(events: &[(i32, i64)]) -> Lanes {
-    let mut lanes = Lanes::new(1, 1);
+    let mut lanes = Lanes::new(2);
     events.iter().for_each(|(partition, offset)| lanes.push(work(*partition, *offset)));
     lanes
 }
@@ -19,16 +19,22 @@ fn take(lanes: &mut Lanes, now_s: u64) -> Option<(i32, i64)> {
     Some((work.ticket.id.partition, work.event.offset.get()))
 }
 
+fn take_by(worker: usize, lanes: &mut Lanes) -> Option<(i32, i64)> {
+    let work = lanes.take(worker, NOW)?;
+    Some((work.ticket.id.partition, work.event.offset.get()))
+}
+
 #[test]
 fn lanes_take_turns_and_each_has_one_event_in_hand() {
     let mut lanes = lanes(&[(0, 0), (0, 1), (1, 5)]);
     assert_eq!(take(&mut lanes, 0), Some((0, 0)));
-    assert_eq!(take(&mut lanes, 0), Some((1, 5)));
-    assert_eq!(take(&mut lanes, 0), None);
+    assert_eq!(take_by(1, &mut lanes), Some((1, 5)));
+    assert_eq!(take_by(1, &mut lanes), None, "the other lane is the first worker's");
     lanes.push(work(0, 2));
-    assert_eq!(take(&mut lanes, 0), None);
+    assert_eq!(take_by(1, &mut lanes), None);
     lanes.finished(&work(0, 0));
-    assert_eq!(take(&mut lanes, 0), Some((0, 1)));
+    assert_eq!(take_by(1, &mut lanes), Some((0, 1)), "now it is anybody's");
+    assert_eq!(take(&mut lanes, 0), None);
     lanes.finished(&work(1, 5));
     lanes.finished(&work(0, 1));
     assert_eq!(take(&mut lanes, 0), Some((0, 2)));
@@ -46,10 +52,27 @@ fn an_event_that_waits_holds_up_its_own_lane_only() {
     assert_eq!(lanes.next_due(), Some(Duration::from_secs(9)));
     assert_eq!(take(&mut lanes, 8), Some((1, 5)));
     assert_eq!(take(&mut lanes, 8), None);
-    assert_eq!(take(&mut lanes, 9), Some((0, 0)));
+    let again = lanes.take(0, || Duration::from_secs(9)).expect("its time has come");
+    assert_eq!(again.event.offset, at(0));
     assert_eq!(lanes.next_due(), None);
-    lanes.finished(&work(0, 0));
+    lanes.finished(&again);
     assert_eq!(take(&mut lanes, 9), Some((0, 1)));
+}
+
+#[test]
+fn after_a_failure_a_lane_waits_for_what_is_in_hand() {
+    let mut lanes = lanes(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let [first, second, third] = [0, 1, 2].map(|_| lanes.take(0, NOW).expect("a worker may have several"));
+    lanes.again(first, Some(Duration::ZERO));
+    assert_eq!(take(&mut lanes, 0), None, "offset 3 would come before offset 1");
+    assert!(!lanes.is_current(&second));
+    lanes.again(third, None);
+    assert_eq!(take(&mut lanes, 0), None);
+    lanes.again(second, None);
+    assert_eq!(
+        [0; 5].map(|_| take(&mut lanes, 0)),
+        [Some((0, 0)), Some((0, 1)), Some((0, 2)), Some((0, 3)), None]
+    );
 }
 
 #[test]
