@@ -62,6 +62,25 @@ fn flights_into_sqlite() {
     Crashes::new(1, 23, flights(), "every=40", Out::Sqlite).survive();
 }
 
+#[test]
+fn flights_side_by_side_and_in_any_order() {
+    let crashes = Crashes::new(4, 29, flights(), "every=40", Out::File);
+    Crashes { flags: "--order none --concurrency 3", ..crashes }.survive();
+}
+
+#[test]
+fn flights_in_a_pipeline() {
+    let crashes = Crashes::new(2, 31, flights(), "event", Out::Topic { partitions: 1 });
+    Crashes { flags: "--pipeline 20", ..crashes }.survive();
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn flights_side_by_side_each_with_a_pipeline() {
+    let crashes = Crashes::new(4, 37, flights(), "every=5ms", Out::Sqlite);
+    Crashes { flags: "--order key --concurrency 2 --pipeline 5", ..crashes }.survive();
+}
+
 /// Real ones, whose ids are their keys.
 fn earthquakes() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/earthquakes.ndjson");
@@ -90,6 +109,8 @@ struct Crashes {
     /// How many of them are in the producer's file.
     fed: usize,
     save: &'static str,
+    /// How events are handed out.
+    flags: &'static str,
     out: Out,
     seed: u64,
     runner: Option<Background>,
@@ -106,7 +127,7 @@ impl Crashes {
         std::fs::copy(handler, dir.path().join("copy.sh")).unwrap();
         check_in(&dir, &format!("$ topics create t -q -p {partitions} -c segment.bytes=200000"));
         out.make(&dir);
-        Crashes { dir, lines, fed: 0, save, out, seed, runner: None, starts: 0, kills: [0; 3] }
+        Crashes { dir, lines, fed: 0, save, flags: "", out, seed, runner: None, starts: 0, kills: [0; 3] }
     }
 
     fn survive(mut self) {
@@ -180,8 +201,8 @@ impl Crashes {
         if self.runner.is_none() {
             self.starts += 1;
             let pid = self.pid_file();
-            let (out, save, pid) = (self.out.place(), self.save, pid.display());
-            let args = format!("run -t t -g g --out {out} --save {save} -- sh copy.sh {pid}");
+            let (out, save, flags, pid) = (self.out.place(), self.save, self.flags, pid.display());
+            let args = format!("run -t t -g g --out {out} --save {save} {flags} -- sh copy.sh {pid}");
             self.runner = Some(Background::start(self.dir.path(), &args));
         }
         let runner = self.runner.as_mut().expect("it was started");
