@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leftoff_wire::{Committed, Offset};
 
 use super::policy::Tries;
-use super::report::PartitionReport;
+use super::report::{About, PartitionReport, PartitionStatus};
 use super::tried::Tried;
 use crate::ledger::Ledger;
 use crate::source::{Decision, PartitionId};
@@ -67,6 +67,11 @@ impl Held {
             paused: false,
             handled: 0,
         }
+    }
+
+    /// What a notice about this partition is about.
+    pub(super) fn about(&self, event: &'static str, id: PartitionId, offset: Option<Offset>) -> About<'_> {
+        About { event, topic: &self.topic, partition: id.partition, offset }
     }
 
     /// How often an event was tried by earlier runs.
@@ -146,6 +151,15 @@ impl Partitions {
     pub(super) fn all_at_end(&self, ledger: &Ledger) -> bool {
         !self.0.is_empty()
             && self.iter().all(|(id, held)| ledger.position(id).is_some_and(|position| held.at_end(position)))
+    }
+
+    /// How each stands.
+    pub(super) fn status(&self, ledger: &Ledger) -> Vec<PartitionStatus> {
+        let status = |(id, held): (PartitionId, &Held)| {
+            let (topic, saved, end) = (held.topic.clone(), held.saved, held.end);
+            Some(PartitionStatus { topic, id, handled: ledger.committed(id)?, saved, end })
+        };
+        self.iter().filter_map(status).collect()
     }
 
     pub(super) fn lag_offsets(&self, ledger: &Ledger) -> u64 {

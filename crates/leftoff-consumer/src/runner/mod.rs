@@ -50,7 +50,9 @@ pub use options::{
     Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, Order, RunOptions, SavePolicy,
     SystemClock,
 };
-pub use report::{InHand, NoProgress, PartitionReport, Progress, Report, Status, StopReason};
+pub use report::{
+    About, InHand, NoProgress, PartitionReport, PartitionStatus, Progress, Report, Status, StopReason,
+};
 pub use start::{Facts, Start, decide};
 pub use tried::own_words;
 
@@ -105,7 +107,7 @@ pub struct Runner<'a> {
     careful_events: u64,
     last_mirror: Duration,
     last_save: Duration,
-    last_status: Duration,
+    last_status: Option<Duration>,
 }
 
 /// Who handles events.
@@ -190,7 +192,7 @@ impl<'a> Runner<'a> {
             careful_events: 0,
             last_mirror: now,
             last_save: now,
-            last_status: now,
+            last_status: None,
         }
     }
 
@@ -331,18 +333,20 @@ impl<'a> Runner<'a> {
         };
         let Start { at, decision } = start::decide(&facts, self.options)?;
         if let Some(decision) = &decision {
-            self.notice(format!("{}/{}: {decision}", held.topic, id.partition));
+            let about = held.about("decision", id, Some(at.next()));
+            self.notice_about(&about, format!("{}/{}: {decision}", held.topic, id.partition));
         }
         let (alone, has_event) = (self.options.save == SavePolicy::EveryEvent, at.next() < held.end);
         held.tried = Tried::at_start(&assigned.metadata, at.next(), assigned.unclean, alone, has_event);
         held.mirrored_words = own_words(&assigned.metadata).0.to_owned();
         if held.tried.asks_for_care() {
             self.careful_events = CAREFUL_EVENTS;
-            self.notice(format!(
+            let notice = format!(
                 "{}/{}: the last runs ended without progress; each event is recorded before it is handled, \
                  to find the one that ends them",
                 held.topic, id.partition
-            ));
+            );
+            self.notice_about(&held.about("no-progress", id, Some(at.next())), notice);
         }
         held.saved = if authority { in_sink } else { held.mirrored };
         held.started_at = at;
@@ -370,6 +374,8 @@ impl<'a> Runner<'a> {
         }
         self.partitions.held(id).moved_end(end);
         self.enqueue(id, events);
+        // The first event may hold everything up: what is left is told before it.
+        self.status_if_due(self.clock.now());
         Ok(())
     }
 
@@ -398,7 +404,8 @@ impl<'a> Runner<'a> {
                 let count = to.since(from);
                 let decision =
                     Decision { rule: format!("--on-gap earliest, {reason}"), from: Some(from), to, count };
-                self.notice(format!("{topic}/{}: {decision}", id.partition));
+                let about = About { event: "gap", topic: &topic, partition: id.partition, offset: Some(to) };
+                self.notice_about(&about, format!("{topic}/{}: {decision}", id.partition));
                 self.partitions.held(id).decision = Some(decision);
                 self.source.seek(id, to)?;
                 self.save_decision(id)
@@ -422,9 +429,10 @@ impl<'a> Runner<'a> {
         if self.ledger.owns(id, ownership) {
             let dropped = self.unsaved.drop_partition(id) + self.arrived.drop_partition(id);
             self.report.late_events += dropped;
-            let topic = &self.partitions.held(id).topic;
+            let topic = self.partitions.held(id).topic.clone();
             let notice = format!("{topic}/{} was taken away; {dropped} outcomes were dropped", id.partition);
-            self.notice(notice);
+            let about = About { event: "taken-away", topic: &topic, partition: id.partition, offset: None };
+            self.notice_about(&about, notice);
             self.forget(id, ownership);
         }
     }
@@ -460,14 +468,14 @@ impl<'a> Runner<'a> {
     }
 
     fn status_if_due(&mut self, now: Duration) {
-        if now.saturating_sub(self.last_status) >= STATUS_EVERY {
+        if self.last_status.is_none_or(|last| now.saturating_sub(last) >= STATUS_EVERY) {
             self.status();
         }
     }
 
     fn status(&mut self) {
         let now = self.clock.now();
-        self.last_status = now;
+        self.last_status = Some(now);
         let status = Status {
             handled: self.report.handled,
             filtered: self.report.filtered,
@@ -478,6 +486,11 @@ impl<'a> Runner<'a> {
             in_flight: self.in_hand.len(),
             oldest: self.oldest(now),
             since_save: now.saturating_sub(self.last_save),
+            skipped: self.report.skipped,
+            absorbed: self.report.absorbed,
+            failed_attempts: self.report.failed_attempts,
+            faults: self.report.faults,
+            partitions: self.partitions.status(&self.ledger),
         };
         self.progress.status(&status);
     }
@@ -495,6 +508,11 @@ impl<'a> Runner<'a> {
 
     fn notice(&mut self, notice: String) {
         self.progress.notice(&notice);
+        self.report.notices.push(notice);
+    }
+
+    fn notice_about(&mut self, about: &About<'_>, notice: String) {
+        self.progress.notice_about(about, &notice);
         self.report.notices.push(notice);
     }
 

@@ -1,5 +1,6 @@
 //! What a run tells: while it goes, and at its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leftoff_wire::{Committed, Offset};
@@ -94,6 +95,44 @@ pub struct Status {
     pub oldest: Option<InHand>,
     /// How long ago the offset was saved.
     pub since_save: Duration,
+    /// Events passed by, since no attempt succeeded.
+    pub skipped: u64,
+    /// Events whose outcome the sink had already.
+    pub absorbed: u64,
+    /// Attempts that failed.
+    pub failed_attempts: u64,
+    /// How often a handler ended or broke the rules.
+    pub faults: u64,
+    /// Each partition that is held.
+    pub partitions: Vec<PartitionStatus>,
+}
+
+/// How a partition stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionStatus {
+    /// Its topic's name.
+    pub topic: Arc<str>,
+    /// Which one.
+    pub id: PartitionId,
+    /// The end of what is handled without a gap: what the next save may say.
+    pub handled: Committed,
+    /// What is saved: where a restart goes on.
+    pub saved: Option<Committed>,
+    /// The high watermark as last known.
+    pub end: Offset,
+}
+
+/// What a notice is about, as far as it is about one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About<'a> {
+    /// What happened, in one word for scripts: `starts`, `decision`, `gap`, `attempt-failed`, `passed-by`, ….
+    pub event: &'static str,
+    /// Its topic's name.
+    pub topic: &'a str,
+    /// Its partition's number.
+    pub partition: i32,
+    /// Which event, or the offset that is read next.
+    pub offset: Option<Offset>,
 }
 
 /// An event that a handler has.
@@ -132,6 +171,12 @@ pub trait Progress {
     /// Something that a person should know. It is in the report, too.
     fn notice(&mut self, notice: &str) {
         let _ = notice;
+    }
+
+    /// The same, where it is about a partition; the text names it, too.
+    fn notice_about(&mut self, about: &About<'_>, notice: &str) {
+        let _ = about;
+        self.notice(notice);
     }
 }
 

@@ -377,7 +377,8 @@ impl Runner<'_> {
         if matches!(reason, FailReason::Handler(_)) {
             remark += &format!(" (the handler is started again, {} times so far)", self.report.faults);
         }
-        self.remark(&remark);
+        let about = held.about("attempt-failed", id, Some(offset));
+        self.progress.notice_about(&about, &remark);
         Ok(self.clock.now() + wait)
     }
 
@@ -421,7 +422,7 @@ impl Runner<'_> {
         };
         let remark = format!("{}/{}: {decision}", held.topic, id.partition);
         held.passed_by = Some(decision);
-        self.remark(&remark);
+        self.progress.notice_about(&held.about("passed-by", id, Some(offset)), &remark);
         let outcome = Outcome::Skipped(gave_up);
         self.done(work, Output { id, offset, event_id: None, outcome });
         self.save()?;

@@ -44,6 +44,7 @@ pub use io::{
 pub use marks::{MARKS_FILE, MarksError};
 pub use metadata::{Change, LogStartReason, Metadata, MetadataError, Topic};
 pub use recovery::{OpenError, Recovered};
+pub use retention::RetentionAhead;
 pub use settings::{SettingError, Settings};
 pub use state::{State, View};
 

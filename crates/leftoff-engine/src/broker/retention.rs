@@ -4,7 +4,7 @@
 use leftoff_wire::Offset;
 
 use crate::broker::rounds::AfterSync;
-use crate::broker::{Broker, Change, LogStartReason, OFFSETS_LOG, PartitionId, Refusal};
+use crate::broker::{Broker, Change, LogStartReason, OFFSETS_LOG, PartitionId, Refusal, State};
 use crate::log::{LogError, SegmentInfo};
 use crate::types::Timestamp;
 
@@ -13,6 +13,47 @@ use crate::types::Timestamp;
 struct Limits {
     age_ms: Option<i64>,
     bytes: Option<u64>,
+}
+
+/// How far retention is from what is read next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionAhead {
+    /// After so long at the earliest it deletes the event; `None` without a limit on the age.
+    pub ms: Option<i64>,
+    /// After so many bytes more at the earliest; `None` without a limit on the bytes.
+    pub bytes: Option<u64>,
+}
+
+impl State {
+    /// When retention deletes the event at an offset, at the earliest; `None` if nothing is there to delete.
+    ///
+    /// # Errors
+    /// If the length of a segment cannot be found out.
+    pub fn retention_ahead(
+        &self,
+        now: Timestamp,
+        partition: &PartitionId,
+        next: Offset,
+    ) -> Result<Option<RetentionAhead>, LogError> {
+        let topic = self.metadata.topics().find(|topic| topic.topic_id == partition.topic_id);
+        let (Some(topic), Some(log)) = (topic, self.logs.get(partition)) else { return Ok(None) };
+        if next >= log.high_watermark() {
+            return Ok(None);
+        }
+        let segments = log.segments()?;
+        let at = segments.iter().position(|segment| next < segment.next).unwrap_or(segments.len() - 1);
+        // Whole segments go, the open one never: it is closed first, and its age begins then.
+        let age = if segments[at].active {
+            Some(0)
+        } else {
+            let rolled = self.metadata.rolled_at(partition, segments[at].base);
+            rolled.map(|rolled| now.as_ms().saturating_sub(rolled.as_ms()))
+        };
+        let behind: u64 = segments[at + 1..].iter().map(|segment| segment.bytes).sum();
+        let ms = topic.settings.retention_ms().zip(age).map(|(limit, age)| limit.saturating_sub(age).max(0));
+        let bytes = topic.settings.retention_bytes().map(|limit| limit.saturating_sub(behind));
+        Ok(Some(RetentionAhead { ms, bytes }))
+    }
 }
 
 impl Broker {

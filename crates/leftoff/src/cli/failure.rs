@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use super::notes::say;
+use super::notes::{Level, Line, escape_controls, tell_or};
 
 /// Why the command ends without having done its work. Scripts rely on the numbers (README, "Exit codes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,10 +133,19 @@ impl Failure {
     /// Prints the failure to stderr and gives the exit code. Colour only where stderr is a terminal that
     /// wants it.
     pub fn report(&self, with_causes: bool) -> ExitCode {
-        for (label, text) in self.lines(with_causes) {
-            let style = if label == "error" { "\x1b[1;31m" } else { "\x1b[1;36m" };
-            say(&format!("{style}{label}:\x1b[0m {text}"));
-        }
+        let lines = self.lines(with_causes);
+        let Some((_, message)) = lines.first() else { return ExitCode::from(self.exit_code()) };
+        let causes = lines[1..].iter().filter(|(label, _)| *label == "cause").map(|(_, text)| text.as_str());
+        let message = std::iter::once(message.as_str()).chain(causes).collect::<Vec<_>>().join(": ");
+        let (hint, exit_code) = (self.hint.as_deref(), Some(self.exit_code()));
+        let event = Some("failed");
+        tell_or(&Line { event, hint, exit_code, ..Line::new(Level::Error, &message) }, || {
+            let line = |(label, text): &(&str, String)| {
+                let style = if *label == "error" { "\x1b[1;31m" } else { "\x1b[1;36m" };
+                format!("{style}{label}:\x1b[0m {}", escape_controls(text))
+            };
+            lines.iter().map(line).collect::<Vec<_>>().join("\n")
+        });
         ExitCode::from(self.exit_code())
     }
 }

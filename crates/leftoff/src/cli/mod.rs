@@ -34,6 +34,7 @@ use failure::Failure;
 /// Parses the command line, does what it says, and reports a failure.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    notes::tell_as(cli.global.log_format, cli.command.name());
     match dispatch(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(cli.global.verbose),

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, presets};
 use leftoff_wire::Offset;
 use serde_json::{Map, Value};
 
+use super::notes::escape_controls;
 use super::time::{format_duration, format_time};
 
 /// The form of the output.
@@ -201,7 +202,7 @@ impl Cell {
     fn text(&self) -> String {
         match self {
             Cell::Missing => "-".to_string(),
-            Cell::Text(text) => escape_controls(text),
+            Cell::Text(text) => escape_controls(text).replace('\n', "\\n"),
             Cell::Int(number) => number.to_string(),
             Cell::Bool(yes) => if *yes { "yes" } else { "no" }.to_string(),
             Cell::Time(ms) => format_time(*ms),
@@ -240,14 +241,6 @@ impl Cell {
 
 fn join(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
-}
-
-fn escape_controls(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
 }
 
 /// Writes one field of CSV (RFC 4180): quoted where it must be; null is empty, an empty text is `""`.

@@ -10,7 +10,7 @@ mod read;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leftoff_engine::broker::{
@@ -213,6 +213,11 @@ impl Store {
         look(self.lock().broker().state())
     }
 
+    /// Eyes of another thread on this store; they keep nothing open.
+    pub fn glimpses(&self) -> Glimpses {
+        Glimpses(Arc::downgrade(&self.shared))
+    }
+
     /// A live topic by name.
     pub fn topic(&self, name: &str) -> Option<Topic> {
         self.with_state(|state| state.topic(name).cloned())
@@ -370,6 +375,19 @@ impl Store {
         self.take_outputs(&mut inner);
         self.shared.changed.notify_all();
         inner
+    }
+}
+
+/// Looks at a store's state from another thread, and never waits for it.
+#[derive(Debug, Clone)]
+pub struct Glimpses(Weak<Shared>);
+
+impl Glimpses {
+    /// As [`Store::with_state`]; `None` while the store is busy, given to another process, or closed.
+    pub fn state<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let shared = self.0.upgrade()?;
+        let inner = shared.inner.try_lock().ok()?;
+        inner.broker.as_ref().map(|broker| look(broker.state()))
     }
 }
 

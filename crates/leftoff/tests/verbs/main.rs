@@ -15,6 +15,7 @@ mod script;
 mod source;
 mod to_sqlite;
 mod to_topic;
+mod told;
 mod topics;
 mod uses;
 mod wait;

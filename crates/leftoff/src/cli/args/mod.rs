@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::notes::LogFormat;
 use super::table::Format;
 use super::time::parse_duration;
 use value::parsed;
@@ -59,6 +60,10 @@ pub struct Global {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
+    /// Form of what is told on stderr: text for people, json for whoever collects it (one object per line)
+    #[arg(long, global = true, value_name = "FORM", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
     /// Print the causes beneath an error, too
     #[arg(short, long, global = true)]
     pub verbose: bool,
@@ -93,6 +98,25 @@ impl From<FormatArg> for Format {
             FormatArg::Json => Format::Json,
             FormatArg::Jsonl => Format::Jsonl,
             FormatArg::Csv => Format::Csv,
+        }
+    }
+}
+
+impl Command {
+    /// The verb, as it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Demo(_) | Command::DemoConsumer(_) => "demo",
+            Command::Topics(_) => "topics",
+            Command::Produce(_) => "produce",
+            Command::Consume(_) => "consume",
+            Command::Groups(_) => "groups",
+            Command::Wait(_) => "wait",
+            Command::Check(_) => "check",
+            Command::Run(_) => "run",
+            Command::Doctor(_) => "doctor",
+            Command::Backup(_) => "backup",
+            Command::Completion(_) => "completion",
         }
     }
 }

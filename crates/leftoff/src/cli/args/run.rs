@@ -92,12 +92,33 @@ pub struct RunArgs {
     #[arg(long_help = format!("How long the command may take for one event before it is killed, which is a failed \
         attempt [default: as long as it likes]: {DURATION_FORMS}"))]
     pub handler_timeout: Option<Duration>,
+    /// Answer Prometheus at http://ADDR/metrics, and probes at /healthz; port 0 takes a free one and prints it
+    #[arg(long, value_name = "ADDR", value_parser = value::<ListenAddress>())]
+    pub metrics_listen: Option<ListenAddress>,
     /// Print what --out promises and where each partition would start, and do nothing
     #[arg(long)]
     pub explain: bool,
     /// Command that handles the events, after --
     #[arg(last = true, required_unless_present = "explain", value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Where to listen: `HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress(pub String);
+
+impl FromStr for ListenAddress {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<ListenAddress, BadValue> {
+        let parts = text.rsplit_once(':').filter(|(host, port)| {
+            !host.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        });
+        match parts {
+            Some(_) => Ok(ListenAddress(text.to_owned())),
+            None => Err(BadValue::new(text, "an address to listen on", "HOST:PORT", "127.0.0.1:9464")),
+        }
+    }
 }
 
 /// What makes two events the same.

@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use leftoff::store::now;
 pub use leftoff_consumer::handler::child::StderrTo;
 use leftoff_consumer::handler::{Delivery, child::to_stderr};
-use leftoff_consumer::runner::{self, InHand, Status};
+use leftoff_consumer::runner::{self, About, InHand, Status};
 use leftoff_consumer::source::PartitionId;
-use leftoff_wire::Committed;
+use leftoff_wire::{Committed, Offset};
 
+use super::metrics::Metrics;
 use crate::cli::args::Global;
+use crate::cli::args::run::RunArgs;
+use crate::cli::notes::{Level, Line, LogFormat, tell, tell_of_handler};
 use crate::cli::place::Place;
 use crate::cli::progress::Progress;
-use crate::cli::session::note;
 use crate::cli::time::format_duration;
 
 /// The rate is that of the last while, at least so long.
@@ -25,15 +27,19 @@ const LONG: Duration = Duration::from_secs(1);
 /// Tells a person how a run goes.
 pub struct Live<'a> {
     global: &'a Global,
+    group: &'a str,
     line: Arc<Progress>,
     shown: Arc<Mutex<Shown>>,
+    metrics: Option<Metrics>,
 }
 
 /// What the line says.
 struct Shown {
     handled: u64,
-    lag_offsets: u64,
+    /// Not known before the first status.
+    lag_offsets: Option<u64>,
     in_flight: usize,
+    saved_at: Option<Instant>,
     /// The event that one of several handlers has had for longest, and when that was said.
     oldest: Option<(InHand, Instant)>,
     /// The event that the handler has: its place, since when, and its timestamp.
@@ -46,24 +52,49 @@ struct Shown {
 
 impl<'a> Live<'a> {
     /// Draws nothing where records go to the same terminal.
-    pub fn new(global: &'a Global, out: &Place) -> Live<'a> {
-        let shares_terminal = *out == Place::Stdout && io::stdout().is_terminal();
+    pub fn new(global: &'a Global, args: &'a RunArgs, metrics: Option<Metrics>) -> Live<'a> {
+        let shares_terminal = args.out == Place::Stdout && io::stdout().is_terminal();
+        let no_line = global.quiet || shares_terminal || global.log_format == LogFormat::Json;
         let shown = Arc::new(Mutex::new(Shown::new()));
         let drawn = shown.clone();
         let draw = move || drawn.lock().unwrap_or_else(PoisonError::into_inner).text(Instant::now());
-        let line = Arc::new(Progress::live(global.quiet || shares_terminal, draw));
-        Live { global, line, shown }
+        let line = Arc::new(Progress::live(no_line, draw));
+        Live { global, group: &args.group, line, shown, metrics }
     }
 
     /// Where the handler's stderr goes: through, above the line.
     pub fn stderr(&self) -> StderrTo {
         let line = self.line.clone();
-        Box::new(move |event, text| line.suspend(|| to_stderr(event, text)))
+        Box::new(move |event, text| {
+            line.suspend(|| {
+                if !tell_of_handler(event, text) {
+                    to_stderr(event, text);
+                }
+            });
+        })
     }
 
     /// A remark.
-    pub fn note(&self, text: &str) {
-        self.line.suspend(|| note(self.global, text));
+    pub fn note(&self, event: &str, text: &str) {
+        self.tell(&Line { event: Some(event), ..Line::new(Level::Info, text) });
+    }
+
+    /// A remark on a partition.
+    pub fn note_about(&self, about: &About<'_>, text: &str) {
+        let About { event, topic, partition, offset } = *about;
+        self.tell(&Line {
+            event: Some(event),
+            topic: Some(topic),
+            partition: Some(partition),
+            offset: offset.map(Offset::get),
+            ..Line::new(Level::Info, text)
+        });
+    }
+
+    fn tell(&self, line: &Line<'_>) {
+        if !self.global.quiet {
+            self.line.suspend(|| tell(&Line { group: Some(self.group), ..line.clone() }));
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Shown)) {
@@ -75,10 +106,15 @@ impl<'a> Live<'a> {
 
 impl runner::Progress for Live<'_> {
     fn starts(&mut self, topic: &str, id: PartitionId, at: Committed) {
-        self.note(&format!("{topic}/{} starts at offset {at}", id.partition));
+        let (partition, offset) = (id.partition, Some(at.next()));
+        let about = About { event: "starts", topic, partition, offset };
+        self.note_about(&about, &format!("{topic}/{partition} starts at offset {at}"));
     }
 
     fn handling(&mut self, delivery: &Delivery<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.handling(delivery);
+        }
         self.change(|shown| {
             let place = format!("{}/{}/{}", delivery.topic, delivery.id.partition, delivery.event.offset);
             shown.at = Some((place, Instant::now(), delivery.event.timestamp_ms));
@@ -86,9 +122,13 @@ impl runner::Progress for Live<'_> {
     }
 
     fn status(&mut self, status: &Status) {
+        if let Some(metrics) = &self.metrics {
+            metrics.status(status);
+        }
         self.change(|shown| {
             shown.handled = status.handled;
-            shown.lag_offsets = status.lag_offsets;
+            shown.lag_offsets = Some(status.lag_offsets);
+            shown.saved_at = Instant::now().checked_sub(status.since_save);
             shown.in_flight = status.in_flight;
             shown.oldest = status.oldest.clone().map(|oldest| (oldest, Instant::now()));
             if status.lag_offsets == 0 {
@@ -98,7 +138,11 @@ impl runner::Progress for Live<'_> {
     }
 
     fn notice(&mut self, notice: &str) {
-        self.note(notice);
+        self.note("note", notice);
+    }
+
+    fn notice_about(&mut self, about: &About<'_>, notice: &str) {
+        self.note_about(about, notice);
     }
 }
 
@@ -106,8 +150,9 @@ impl Shown {
     fn new() -> Shown {
         Shown {
             handled: 0,
-            lag_offsets: 0,
+            lag_offsets: None,
             in_flight: 0,
+            saved_at: None,
             oldest: None,
             at: None,
             since: Instant::now(),
@@ -123,11 +168,18 @@ impl Shown {
             return text + ", waiting for events";
         };
         let age_ms = now().as_ms().saturating_sub(*timestamp_ms).max(0);
-        // The first status comes with the first batch done.
         text += &match self.lag_offsets {
-            0 => format!(", behind by {}", format_duration(age_ms)),
-            lag => format!(", behind by {lag} offsets and {}", format_duration(age_ms)),
+            None | Some(0) => format!(", behind by {}", format_duration(age_ms)),
+            Some(lag) => format!(", behind by {lag} offsets and {}", format_duration(age_ms)),
         };
+        if let Some(rest) =
+            self.saved_at.map(|saved| at.saturating_duration_since(saved)).filter(|rest| *rest >= LONG)
+        {
+            text += &format!(
+                ", saved {} ago",
+                format_duration(i64::try_from(rest.as_millis()).unwrap_or(i64::MAX))
+            );
+        }
         if self.in_flight > 0 {
             text += &format!(", {} in flight", self.in_flight);
         }
@@ -180,12 +232,13 @@ mod tests {
         let start = shown.since;
         assert_eq!(shown.text(start), "0 handled, 0/s, waiting for events");
         shown.handled = 10;
-        shown.lag_offsets = 5;
+        shown.lag_offsets = Some(5);
         shown.at = Some(("quakes/0/10".to_owned(), start, i64::MAX));
+        shown.saved_at = Some(start);
         let text = shown.text(start + RATE_OVER);
         assert_eq!(
             text,
-            "10 handled, 5/s, behind by 5 offsets and 0ms, waiting for the handler at quakes/0/10 for 2s"
+            "10 handled, 5/s, behind by 5 offsets and 0ms, saved 2s ago, waiting for the handler at quakes/0/10 for 2s"
         );
         shown.in_flight = 4;
         let (topic, offset) = ("quakes".to_owned(), leftoff_wire::Offset::ZERO);

@@ -2,9 +2,11 @@
 
 mod explain;
 mod live;
+mod metrics;
 mod out;
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,17 +15,19 @@ use leftoff::source::StoreSource;
 use leftoff::store::{HandlerLock, LockError, Store};
 use leftoff_consumer::handler::{Child, ChildConfig, Handler};
 use leftoff_consumer::runner::{
-    Handlers, Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
+    About, Handlers, Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
 };
+use leftoff_wire::Committed;
 
 use super::authority;
 use crate::cli::args::Global;
-use crate::cli::args::run::RunArgs;
+use crate::cli::args::run::{ListenAddress, RunArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::session::{check_ours, find_topic, from_store, note, open_existing};
 use crate::cli::stop;
 
 use live::Live;
+use metrics::Metrics;
 
 /// How long a start waits for the handler that a killed runner left behind, or for the runner before it to stop.
 const WAIT_FOR_HANDLER: Duration = Duration::from_secs(10);
@@ -37,6 +41,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     }
     out::check(args)?;
     let stop = stop::on_signals()?;
+    let listener = args.metrics_listen.as_ref().map(listen).transpose()?;
     // The group before the directory: whoever is waited for here needs the directory to stop well.
     check_ours(global)?;
     let lock = take_group(global, &args.group)?;
@@ -49,7 +54,12 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     source.set_metadata(authority::metadata_of(&args.out));
 
     let mut sink = out::open(global, args, &store, &source)?;
-    let mut live = Live::new(global, &args.out);
+    let metrics = listener.is_some().then(|| Metrics::new(&args.group));
+    let mut live = Live::new(global, args, metrics.clone());
+    if let Some((metrics, listener)) = metrics.zip(listener) {
+        let at = metrics.serve(listener, store.glimpses())?;
+        live.note("metrics", &format!("metrics are at http://{at}/metrics"));
+    }
     let mut children = (0..args.concurrency)
         .map(|_| {
             let lent = lent.try_clone()?;
@@ -59,7 +69,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::storage(format!("cannot lend a lock: {error}")))?;
     drop(lent);
     let row = sink.row();
-    live.note(&format!("{}: {}: {}", sink.place(), row.promise, row.meaning));
+    live.note("promise", &format!("{}: {}: {}", sink.place(), row.promise, row.meaning));
     let parts = Parts {
         source: &mut source,
         handlers: if args.concurrency == 1 && args.pipeline == 1 {
@@ -74,20 +84,27 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         options: &args.options(),
     };
     let ended = Runner::new(parts).run();
-    drop(live);
     // After a failed wait for the directory there is nothing open to say good-bye to; the next join ends this one.
     let left = if store.is_open() { source.leave().and_then(|()| store.close()) } else { Ok(()) };
     match ended {
         Ok(report) => {
-            note(global, &summary(&report));
+            tell_summary(&live, &report);
             left.map_err(failed)
         }
         Err(failure) => {
             let RunFailure { error, report } = *failure;
-            note(global, &summary(&report));
+            tell_summary(&live, &report);
             Err(from_run(&error))
         }
     }
+}
+
+/// Listens for whoever scrapes.
+fn listen(address: &ListenAddress) -> Result<TcpListener, Failure> {
+    TcpListener::bind(&address.0).map_err(|error| {
+        Failure::cannot_reach(format!("cannot listen on {} for --metrics-listen: {error}", address.0))
+            .hint("name another port, or 0 for any that is free")
+    })
 }
 
 /// Takes the group's lock, which a handler whose runner was killed still holds.
@@ -137,6 +154,20 @@ fn child(args: &RunArgs, stop: Arc<AtomicBool>, stderr: live::StderrTo) -> Child
 }
 
 /// What was done, and where each partition goes on.
+fn tell_summary(live: &Live<'_>, report: &Report) {
+    live.note("stopped", &summary(report));
+    for partition in &report.partitions {
+        let (topic, number) = (partition.topic.as_str(), partition.id.partition);
+        let offset = partition.committed.map(Committed::next);
+        let text = match offset {
+            Some(next) => format!("{topic}/{number} goes on at offset {next}"),
+            None => format!("{topic}/{number} has no offset"),
+        };
+        live.note_about(&About { event: "goes-on", topic, partition: number, offset }, &text);
+    }
+}
+
+/// What was done.
 fn summary(report: &Report) -> String {
     let why = match report.stopped {
         Some(StopReason::Asked) => "stopped",
@@ -160,13 +191,6 @@ fn summary(report: &Report) -> String {
     }
     if report.faults > 0 {
         text += &format!(", the handler ended or broke the rules {} times", report.faults);
-    }
-    for partition in &report.partitions {
-        let (topic, number) = (&partition.topic, partition.id.partition);
-        text += &match partition.committed {
-            Some(committed) => format!("\n{topic}/{number} goes on at offset {committed}"),
-            None => format!("\n{topic}/{number} has no offset"),
-        };
     }
     text
 }
