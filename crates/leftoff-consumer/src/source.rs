@@ -226,6 +226,21 @@ pub trait Source {
     /// # Errors
     /// As [`Source::poll`]; [`SourceError::Ended`] if an assignment named in it has ended: then none of them was saved.
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError>;
+
+    /// Something that saves as [`Source::save`] does, from another thread. While it does, nothing of this source is called.
+    /// `None` if there is no such thing.
+    fn saver(&self) -> Option<Box<dyn GroupSaver>> {
+        None
+    }
+}
+
+/// Saves a group's offsets from another thread: [`Source::saver`].
+pub trait GroupSaver: Send {
+    /// As [`Source::save`].
+    ///
+    /// # Errors
+    /// As [`Source::save`].
+    fn save(&mut self, saves: &[Save]) -> Result<(), SourceError>;
 }
 
 /// Why a source cannot go on.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use leftoff_consumer::source::{GapReason, PartitionId as SourceId, Save, Source, SourceError, SourceEvent};
+use leftoff_consumer::source::{
+    GapReason, GroupSaver, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
+};
 use leftoff_engine::broker::{PartitionId, Refusal, Reply, Request};
 use leftoff_engine::coordinator::{PartitionKey, Who, Why};
 use leftoff_engine::log::LogError;
@@ -229,41 +231,55 @@ impl Source for StoreSource {
     }
 
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
-        // What a topic sink has saved together with its records is done. A decision is another kind of record than a plain
-        // move, with its reason; each kind is one commit.
-        let (decided, plain): (Vec<&Save>, Vec<&Save>) =
-            saves.iter().partition(|save| save.decision.is_some());
-        let plain: Vec<&Save> = plain
-            .into_iter()
-            .filter(|save| !save.metadata.is_empty() || !self.hold.is_saved(save.id, save.committed))
-            .collect();
-        if !plain.is_empty() {
-            self.commit(&plain, Why::Commit, None)?;
-        }
-        for save in decided {
-            let note = save.decision.as_ref().map(ToString::to_string);
-            self.commit(&[save], Why::Reset, note)?;
-        }
-        Ok(())
+        save(&self.hold, saves)
+    }
+
+    fn saver(&self) -> Option<Box<dyn GroupSaver>> {
+        Some(Box::new(Saver(self.hold.clone())))
     }
 }
 
-impl StoreSource {
-    fn commit(&mut self, saves: &[&Save], why: Why, note: Option<String>) -> Result<(), SourceError> {
-        let offsets = saves.iter().map(|save| OneOffset {
-            id: save.id,
-            committed: save.committed,
-            leader_epoch: save.leader_epoch,
-            words: &save.metadata,
-        });
-        let offsets: Vec<OneOffset<'_>> = offsets.collect();
-        self.hold.save(&offsets, Vec::new(), why, note).map_err(|error| match error {
-            HoldError::Ended => SourceError::Ended(saves[0].id),
-            HoldError::NotHeld(id) => SourceError::Ended(id),
-            HoldError::Refused(refusal) => SourceError::Refused(refusal.to_string()),
-            HoldError::Storage(error) => SourceError::Storage(error.to_string()),
-        })
+/// Saves for the group from another thread.
+struct Saver(Hold);
+
+impl GroupSaver for Saver {
+    fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
+        save(&self.0, saves)
     }
+}
+
+fn save(hold: &Hold, saves: &[Save]) -> Result<(), SourceError> {
+    // What a topic sink has saved together with its records is done. A decision is another kind of record than a plain
+    // move, with its reason; each kind is one commit.
+    let (decided, plain): (Vec<&Save>, Vec<&Save>) = saves.iter().partition(|save| save.decision.is_some());
+    let plain: Vec<&Save> = plain
+        .into_iter()
+        .filter(|save| !save.metadata.is_empty() || !hold.is_saved(save.id, save.committed))
+        .collect();
+    if !plain.is_empty() {
+        commit(hold, &plain, Why::Commit, None)?;
+    }
+    for save in decided {
+        let note = save.decision.as_ref().map(ToString::to_string);
+        commit(hold, &[save], Why::Reset, note)?;
+    }
+    Ok(())
+}
+
+fn commit(hold: &Hold, saves: &[&Save], why: Why, note: Option<String>) -> Result<(), SourceError> {
+    let offsets = saves.iter().map(|save| OneOffset {
+        id: save.id,
+        committed: save.committed,
+        leader_epoch: save.leader_epoch,
+        words: &save.metadata,
+    });
+    let offsets: Vec<OneOffset<'_>> = offsets.collect();
+    hold.save(&offsets, Vec::new(), why, note).map_err(|error| match error {
+        HoldError::Ended => SourceError::Ended(saves[0].id),
+        HoldError::NotHeld(id) => SourceError::Ended(id),
+        HoldError::Refused(refusal) => SourceError::Refused(refusal.to_string()),
+        HoldError::Storage(error) => SourceError::Storage(error.to_string()),
+    })
 }
 
 fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool) -> SourceEvent {

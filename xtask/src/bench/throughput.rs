@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
 use super::Place;
 use super::measure::{Run, Took, median, run};
@@ -57,42 +57,71 @@ pub fn consume(place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `run` with a handler that does nothing, saving after each event, against the two syncs an event that exactly once costs.
+/// `run` with a Python handler that returns each value: one event at a time with a save after each, and in a pipeline.
 pub fn run_handler(place: &Place) -> anyhow::Result<()> {
-    const EVENTS: usize = 20_000;
-    let input = place.path("events");
+    const ONE_BY_ONE: &[&str] = &[];
+    const PIPELINE: &[&str] = &["--pipeline", "256", "--save", "every=1000"];
+    const SIDE_BY_SIDE: &[&str] = &["--order", "none", "--concurrency", "2"];
+    let table = [
+        ("file: (exactly once)", "file:one.ndjson", 20_000, ONE_BY_ONE),
+        ("stdout (at least once)", "stdout", 20_000, ONE_BY_ONE),
+        ("file:, two handlers in any order", "file:two.ndjson", 20_000, SIDE_BY_SIDE),
+        ("file:, a pipeline of 256, a save every 1,000", "file:many.ndjson", 200_000, PIPELINE),
+        ("sqlite:, the same", "sqlite:many.db", 200_000, PIPELINE),
+        ("topic:, the same", "topic:many", 200_000, PIPELINE),
+    ];
+    let handler = crate::root()?.join("examples/handlers/echo.py").display().to_string();
+    for (number, (what, out, events, flags)) in table.into_iter().enumerate() {
+        let (topic, group) = (format!("t{events}"), format!("g{number}"));
+        make_events(place, &topic, events)?;
+        let mut args = vec!["run", "-t", &topic, "-g", &group, "--data", "data", "--out", out];
+        args.extend(["--until-end", "-q"]);
+        args.extend(flags);
+        args.extend(["--", "python3", &handler]);
+        let took = run(&place.leftoff(&args).stdout(&place.path("stdout").display().to_string()))?;
+        ensure!(took.success, "run failed");
+        println!("  {what}: {:.0} events/s, {:.1} CPU-s", events as f64 / took.wall_s, took.cpu_s);
+    }
+    Ok(())
+}
+
+/// A topic of this name with so many events, if it is not there.
+fn make_events(place: &Place, topic: &str, events: usize) -> anyhow::Result<()> {
+    let input = place.path(topic);
+    if input.exists() {
+        return Ok(());
+    }
     let mut out = BufWriter::new(std::fs::File::create(&input)?);
-    for number in 0..EVENTS {
+    for number in 0..events {
         writeln!(out, "{{\"n\": {number}}}")?;
     }
     out.flush()?;
-    ensure!(
-        run(&place.leftoff(&["produce", "t", "--data", "data", "-q"]).stdin(input))?.success,
-        "produce failed"
-    );
-    let handler = crate::root()?.join("examples/handlers/echo.py").display().to_string();
-    for (what, out) in [("file: (exactly once)", "file:out.ndjson"), ("stdout (at least once)", "stdout")] {
-        let group = out.split(':').next().unwrap_or("g");
-        let args = [
-            "run",
-            "-t",
-            "t",
-            "-g",
-            group,
-            "--data",
-            "data",
-            "--out",
-            out,
-            "--until-end",
-            "-q",
-            "--",
-            "python3",
-            &handler,
-        ];
-        let took = run(&place.leftoff(&args).stdout(&place.path("stdout").display().to_string()))?;
-        ensure!(took.success, "run failed");
-        println!("  {what}: {:.0} events/s, {:.1} CPU-s", EVENTS as f64 / took.wall_s, took.cpu_s);
+    let made = run(&place.leftoff(&["produce", topic, "--data", "data", "-q"]).stdin(input))?;
+    ensure!(made.success, "produce failed");
+    Ok(())
+}
+
+/// A closure that does nothing, in its own program: an example of the crate.
+pub fn closure(place: &Place) -> anyhow::Result<()> {
+    const EVENTS: &str = "3000000";
+    let root = crate::root()?;
+    let build = ["build", "--release", "--locked", "-p", "leftoff", "--example", "closure_rate"];
+    ensure!(run(&Run::new(Path::new("cargo"), &build).dir(&root))?.success, "the example does not build");
+    let program = place.leftoff.with_file_name("examples").join("closure_rate");
+    let mut rates = Vec::new();
+    for turn in 0..TURNS {
+        let (dir, printed) = (place.path(&format!("closure-{turn}")), place.path("printed"));
+        let arguments = [dir.display().to_string(), EVENTS.to_owned()];
+        let arguments = arguments.each_ref().map(String::as_str);
+        let took = run(&Run::new(&program, &arguments).stdout(&printed.display().to_string()))?;
+        ensure!(took.success, "the example failed");
+        let text = std::fs::read_to_string(&printed)?;
+        let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [events, seconds, saves] = numbers[..] else { bail!("the example printed {text:?}") };
+        println!("  {:.0} events/s, {saves} saves", events / seconds);
+        rates.push(events / seconds);
     }
+    println!("  median: {:.0} events/s", median(rates));
     Ok(())
 }
 

@@ -225,7 +225,7 @@ impl<'a> Runner<'a> {
         let handlers = self.handlers.take().expect("a runner runs once");
         let is_alone = matches!(handlers, Handlers::One(_));
         if self.options.save_meanwhile && (!is_alone || self.options.save != SavePolicy::EveryEvent) {
-            self.saver = Some(Saver::start(scope, self.tell.clone()));
+            self.saver = Some(Saver::start(scope, self.source.saver(), self.tell.clone()));
         }
         match handlers {
             Handlers::One(handler) => {
@@ -257,6 +257,10 @@ impl<'a> Runner<'a> {
             }
             if is_busy {
                 self.wait_for_news()?;
+                // Before the next save takes the sink away again.
+                if self.lanes.size().0 == 0 && self.may_poll(Duration::ZERO).is_some() {
+                    self.poll(Duration::ZERO)?;
+                }
             }
             // A batch that holds nothing but markers moves its partition without an event.
             let now = self.clock.now();

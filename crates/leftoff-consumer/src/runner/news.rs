@@ -54,12 +54,17 @@ impl<'a> Runner<'a> {
                 self.tell_of_the_end(stopped);
                 Ok(())
             }
-            News::Saved(Saved { sink, moves, written }) => {
-                self.sink.is_back(sink);
-                self.saved(moves, written)?;
+            News::Saved(saved) => {
+                self.is_back(saved)?;
                 self.admit_all()
             }
         }
+    }
+
+    fn is_back(&mut self, saved: Saved<'a>) -> Result<(), RunError> {
+        let Saved { sink, moves, written, in_group } = saved;
+        self.sink.is_back(sink);
+        self.saved(moves, written, in_group)
     }
 
     fn out_of_hands(&mut self, worker: usize, work: &Work) {
@@ -73,10 +78,7 @@ impl<'a> Runner<'a> {
     pub(super) fn bring_sink_home(&mut self) -> Result<(), RunError> {
         while !self.sink.is_home() {
             match self.news.recv().expect("the runner itself holds a sender") {
-                News::Saved(Saved { sink, moves, written }) => {
-                    self.sink.is_back(sink);
-                    self.saved(moves, written)?;
-                }
+                News::Saved(saved) => self.is_back(saved)?,
                 news => self.mailbox.push_back(news),
             }
         }

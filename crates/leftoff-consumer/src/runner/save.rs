@@ -96,7 +96,7 @@ impl Runner<'_> {
         let Some(moves) = self.moves_to_save() else { return Ok(()) };
         let written = self.sink.home().write(&self.unsaved.outputs, &moves);
         self.unsaved = Unsaved::new(self.clock.now());
-        self.saved(moves, written)
+        self.saved(moves, written, None)
     }
 
     /// The same, but events are handled meanwhile, if there is anybody who could.
@@ -105,8 +105,26 @@ impl Runner<'_> {
         let Some(moves) = self.moves_to_save() else { return Ok(()) };
         let unsaved = std::mem::replace(&mut self.unsaved, Unsaved::new(self.clock.now()));
         self.saving = unsaved.len();
-        saver.write(&mut self.sink, unsaved.outputs, moves);
+        let saves = if saver.saves_group && !self.authority { self.saves_with(&moves) } else { None };
+        saver.write(&mut self.sink, unsaved.outputs, moves, saves);
         Ok(())
+    }
+
+    /// What the group is to have behind these moves. `None` where a decision is to be told: that is saved by itself.
+    fn saves_with(&self, moves: &[Move]) -> Option<Vec<Save>> {
+        let save = |m: &Move| {
+            let held = self.partitions.get(m.id)?;
+            let is_plain = held.decision.is_none() && held.passed_by.is_none();
+            is_plain.then(|| Save {
+                id: m.id,
+                ownership: held.ownership,
+                committed: m.next,
+                leader_epoch: m.leader_epoch,
+                metadata: held.tried.encode(),
+                decision: None,
+            })
+        };
+        moves.iter().map(save).collect()
     }
 
     fn moves_to_save(&self) -> Option<Vec<Move>> {
@@ -120,6 +138,7 @@ impl Runner<'_> {
         &mut self,
         moves: Vec<Move>,
         written: Result<Written, SinkError>,
+        in_group: Option<(Vec<Save>, Result<(), SourceError>)>,
     ) -> Result<(), RunError> {
         self.saving = 0;
         match written? {
@@ -136,6 +155,11 @@ impl Runner<'_> {
         }
         self.report.saves += 1;
         self.last_save = self.clock.now();
+        match in_group {
+            None => {}
+            Some((saves, Ok(()))) => self.saved_in_group(saves),
+            Some((saves, Err(error))) => self.lost_while_saving(&saves, error)?,
+        }
         if self.authority { Ok(()) } else { self.mirror() }
     }
 
@@ -164,22 +188,41 @@ impl Runner<'_> {
             }
             match self.source.save(&saves) {
                 Ok(()) => {
-                    for save in saves {
-                        let held = self.partitions.held(save.id);
-                        held.mirrored = Some(save.committed);
-                        held.decision = None;
-                        held.passed_by = None;
-                        held.mirrored_words = save.metadata;
-                    }
+                    self.saved_in_group(saves);
                     return Ok(());
                 }
-                // Its next owner goes on from what was saved before; the others are tried again without it.
-                Err(SourceError::Ended(id)) if saves.iter().any(|save| save.id == id) => {
-                    let ownership = self.partitions.held(id).ownership;
+                Err(error) => self.lost_while_saving(&saves, error)?,
+            }
+        }
+    }
+
+    fn saved_in_group(&mut self, saves: Vec<Save>) {
+        for save in saves {
+            // It may have been taken away while it was saved.
+            if self.partitions.get(save.id).is_none() {
+                continue;
+            }
+            let held = self.partitions.held(save.id);
+            held.mirrored = Some(save.committed);
+            held.mirrored_words = save.metadata;
+            if save.decision.is_some() {
+                held.decision = None;
+                held.passed_by = None;
+            }
+        }
+    }
+
+    /// A partition whose assignment has ended: its next owner goes on from what was saved before; the others are tried again
+    /// without it.
+    fn lost_while_saving(&mut self, saves: &[Save], error: SourceError) -> Result<(), RunError> {
+        match error {
+            SourceError::Ended(id) if saves.iter().any(|save| save.id == id) => {
+                if let Some(ownership) = self.partitions.get(id).map(|held| held.ownership) {
                     self.lost(id, ownership);
                 }
-                Err(error) => return Err(error.into()),
+                Ok(())
             }
+            error => Err(error.into()),
         }
     }
 

@@ -6,6 +6,7 @@ use std::thread::Scope;
 
 use super::crew::News;
 use crate::sink::{Move, Output, Sink, SinkError, Written};
+use crate::source::{GroupSaver, Save, SourceError};
 
 /// The sink, where it is here.
 pub(super) struct SinkPlace<'a>(Option<&'a mut dyn Sink>);
@@ -34,12 +35,17 @@ impl<'a> SinkPlace<'a> {
 }
 
 /// The way to the saver.
-pub(super) struct Saver<'a>(Sender<Write<'a>>);
+pub(super) struct Saver<'a> {
+    writes: Sender<Write<'a>>,
+    /// It can save the group's offsets, too.
+    pub(super) saves_group: bool,
+}
 
 struct Write<'a> {
     sink: &'a mut dyn Sink,
     outputs: Vec<Output>,
     moves: Vec<Move>,
+    saves: Option<Vec<Save>>,
 }
 
 /// What came of a write, and the sink.
@@ -47,26 +53,46 @@ pub(super) struct Saved<'a> {
     pub(super) sink: &'a mut dyn Sink,
     pub(super) moves: Vec<Move>,
     pub(super) written: Result<Written, SinkError>,
+    /// What was asked of the group, and what came of it; `None` if nothing was, or the sink took nothing.
+    pub(super) in_group: Option<(Vec<Save>, Result<(), SourceError>)>,
 }
 
 impl<'a> Saver<'a> {
     /// It lives until this is dropped.
-    pub(super) fn start<'scope>(scope: &'scope Scope<'scope, 'a>, news: Sender<News<'a>>) -> Saver<'a> {
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, 'a>,
+        mut group: Option<Box<dyn GroupSaver>>,
+        news: Sender<News<'a>>,
+    ) -> Saver<'a> {
+        let saves_group = group.is_some();
         let (writes, work) = channel::<Write<'a>>();
         scope.spawn(move || {
-            for Write { sink, outputs, moves } in work {
+            for Write { sink, outputs, moves, saves } in work {
                 let written = sink.write(&outputs, &moves);
+                // Never ahead of the sink.
+                let is_written = matches!(written, Ok(Written::Written));
+                let saves = saves.filter(|_| is_written).zip(group.as_mut());
+                let in_group = saves.map(|(saves, group)| {
+                    let saved = group.save(&saves);
+                    (saves, saved)
+                });
                 // The runner listens for as long as its sink is away.
-                let _nobody_listens = news.send(News::Saved(Saved { sink, moves, written }));
+                let _nobody_listens = news.send(News::Saved(Saved { sink, moves, written, in_group }));
             }
         });
-        Saver(writes)
+        Saver { writes, saves_group }
     }
 
-    /// The sink is away until it comes back with [`News::Saved`].
-    pub(super) fn write(&self, place: &mut SinkPlace<'a>, outputs: Vec<Output>, moves: Vec<Move>) {
+    /// The sink is away until it comes back with [`News::Saved`]. `saves` follow once the sink has what is written.
+    pub(super) fn write(
+        &self,
+        place: &mut SinkPlace<'a>,
+        outputs: Vec<Output>,
+        moves: Vec<Move>,
+        saves: Option<Vec<Save>>,
+    ) {
         let sink = place.give_away();
-        let sent = self.0.send(Write { sink, outputs, moves });
+        let sent = self.writes.send(Write { sink, outputs, moves, saves });
         assert!(sent.is_ok(), "the saver lives as long as this does");
     }
 }

@@ -82,12 +82,15 @@ impl Runner<'_> {
     /// What is due between two events.
     fn after_a_step(&mut self) -> Result<(), RunError> {
         self.take_news()?;
+        // Before the next save: the directory is not given away under the saver.
+        if self.sink.is_home() {
+            self.source.between_events()?;
+        }
         let now = self.clock.now();
         self.save_if_due(now)?;
         self.mirror_if_due(now)?;
         self.status_if_due(now);
-        // The directory is not given away under the saver.
-        if self.sink.is_home() { Ok(self.source.between_events()?) } else { Ok(()) }
+        Ok(())
     }
 
     fn may_hand_out(&self) -> bool {

@@ -29,6 +29,8 @@ pub use read::{Chunk, Event, ReadError, events_in};
 
 /// A writer keeps a directory for at least so long before it gives way: opening it costs a millisecond or two.
 const LEAST_TURN: Duration = Duration::from_millis(50);
+/// A writer looks so often whether another one waits: a look is a file that is opened and locked.
+const LOOK_FOR_OTHERS: Duration = Duration::from_millis(5);
 /// How often a writer that gave way looks whether it is asked to stop.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(100);
 /// How long a writer that gave way and is asked to stop still waits, to save what it has to save.
@@ -119,6 +121,8 @@ struct Inner {
     job: Option<SyncJob>,
     next_id: u64,
     held_since: Instant,
+    /// When it was looked last whether somebody waits.
+    looked: Instant,
 }
 
 impl Store {
@@ -138,6 +142,7 @@ impl Store {
             broker: Some(broker),
             lock: Some(lock),
             held_since: Instant::now(),
+            looked: Instant::now(),
             replies: HashMap::new(),
             abandoned: HashSet::new(),
             job: None,
@@ -293,7 +298,12 @@ impl Store {
     /// As [`Store::open`].
     pub fn give_way(&self, stop: &AtomicBool) -> Result<bool, StoreError> {
         let mut inner = self.lock();
-        if inner.held_since.elapsed() < LEAST_TURN || !DirectoryLock::is_wanted(&self.shared.root)? {
+        let at = Instant::now();
+        if at - inner.held_since < LEAST_TURN || at - inner.looked < LOOK_FOR_OTHERS {
+            return Ok(false);
+        }
+        inner.looked = at;
+        if !DirectoryLock::is_wanted(&self.shared.root)? {
             return Ok(false);
         }
         while inner.job.is_some() {
