@@ -18,7 +18,7 @@ use crate::log::{Log, LogError, Mark};
 pub struct BackedUp {
     /// Topics.
     pub topics: usize,
-    /// Partitions, the two internal logs included.
+    /// Partitions of them.
     pub partitions: usize,
     /// Bytes of segments.
     pub bytes: u64,
@@ -85,7 +85,8 @@ pub fn backup(
     make_reserve(to).map_err(io(Path::new(RESERVE_FILE)))?;
     to.sync_dir(Path::new("")).map_err(io(Path::new("")))?;
     directory::write_meta(to, state.cluster_id())?;
-    Ok(BackedUp { topics: state.topics().count(), partitions: ends.len(), bytes })
+    let partitions = state.topics().map(|topic| usize::try_from(topic.partitions).unwrap_or_default()).sum();
+    Ok(BackedUp { topics: state.topics().count(), partitions, bytes })
 }
 
 /// Copies one partition's folder up to its mark. Indexes are rebuilt from the log when they are first needed.

@@ -24,6 +24,8 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 64;
 const SLOT_BYTES: usize = 64;
 const ENTRY_BYTES: u64 = 2 * SLOT_BYTES as u64;
+/// The most partitions of a directory: a file that claims more of them is none of ours, and is not read.
+const MAX_ENTRIES: u64 = 1 << 22;
 /// Where the round whose entries are being written stands in the header.
 const ROUND_BEGUN_AT: u64 = 16;
 /// Where the round whose entries are all written stands in the header, and behind it the sum of the newest slots'
@@ -387,6 +389,12 @@ impl ReadMarks {
         let version = u32::from_be_bytes(header[8..12].try_into().expect("four bytes"));
         if version != VERSION {
             return Err(MarksError::Foreign { found: format!("format version {version}") });
+        }
+        let len_bytes = file.len()?;
+        if len_bytes > HEADER_BYTES + MAX_ENTRIES * ENTRY_BYTES {
+            return Err(MarksError::Foreign {
+                found: format!("{len_bytes} bytes, more than all partitions take"),
+            });
         }
         let begun = be_u64(&header[ROUND_BEGUN_AT as usize..]);
         let ended = be_u64(&header[ROUND_ENDED_AT as usize..]);

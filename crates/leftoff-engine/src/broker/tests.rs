@@ -1,6 +1,7 @@
 //! What the broker promises that the crash tests do not look at: damage, repair, backup, a full disk.
 #![allow(clippy::unwrap_used)]
 
+mod ahead;
 mod damage;
 mod quick_start;
 mod rig;

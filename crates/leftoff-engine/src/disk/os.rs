@@ -108,9 +108,15 @@ impl Disk for OsDisk {
             OpenHow::CreateNew => drop(options.create_new(true)),
             OpenHow::CreateOrTruncate => drop(options.create(true).truncate(true)),
         }
+        // A FIFO in a file's place would wait for whoever is at its other end; for files the flag means nothing.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         let file = options.open(self.full(path)?)?;
-        if file.metadata()?.is_dir() {
+        let kind = file.metadata()?.file_type();
+        if kind.is_dir() {
             return Err(Errno::ISDIR.into()); // for reading, the kernel opens folders too
+        }
+        if !kind.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
         }
         Ok(Arc::new(OsFile { file }))
     }

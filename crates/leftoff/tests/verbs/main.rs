@@ -4,6 +4,7 @@
 mod check;
 mod consume;
 mod crash;
+mod edges;
 mod groups;
 mod kill;
 mod live;

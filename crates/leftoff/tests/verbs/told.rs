@@ -31,7 +31,7 @@ fn parse(text: &str) -> Series {
             let (kind, name, text) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
             assert!(is_name(name) && !text.is_empty(), "{line}");
             match kind {
-                "HELP" => assert!(types.get(name).is_none() && name != at, "{line}: twice"),
+                "HELP" => assert!(!types.contains_key(name) && name != at, "{line}: twice"),
                 "TYPE" => {
                     assert!(["counter", "gauge"].contains(&text), "{line}");
                     assert!(types.insert(name.to_owned(), text.to_owned()).is_none(), "{line}: twice");

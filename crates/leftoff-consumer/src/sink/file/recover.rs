@@ -56,6 +56,7 @@ pub(super) struct Newest {
 /// Reads the sidecar. `None` if there is none.
 pub(super) fn read_sidecar(paths: &Paths) -> Result<Option<Newest>, SinkError> {
     let path = &paths.sidecar;
+    check_not_special(path)?;
     let mut bytes = Vec::new();
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -85,8 +86,9 @@ fn newest(state: State, place: Place, other_is_damaged: bool) -> Newest {
 /// Opens the data file. It is made only where a first run is possible.
 fn open_data(ops: &mut dyn FileOps, paths: &Paths) -> Result<File, SinkError> {
     let path = &paths.data;
+    check_not_special(path)?;
     match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => check_regular(file, path),
+        Ok(file) => Ok(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if read_sidecar(paths)?.is_some_and(|found| found.state.data_bytes > 0) {
                 return Err(refused(format!(
@@ -102,14 +104,15 @@ fn open_data(ops: &mut dyn FileOps, paths: &Paths) -> Result<File, SinkError> {
     }
 }
 
-fn check_regular(file: File, path: &Path) -> Result<File, SinkError> {
-    if file.metadata().map_err(storage("cannot open", path))?.is_file() {
-        Ok(file)
-    } else {
-        Err(refused(format!(
+/// Opening a FIFO would wait for whoever is at its other end, so it is not opened to find that out.
+fn check_not_special(path: &Path) -> Result<(), SinkError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(refused(format!(
             "{} is no regular file; what is written there could not be cut back",
             path.display()
-        )))
+        ))),
+        // What is wrong with it is told when it is opened.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

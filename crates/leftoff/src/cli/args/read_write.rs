@@ -31,7 +31,8 @@ pub struct ProduceArgs {
     #[arg(long, value_name = "FORM", value_enum, default_value_t = InputArg::Lines)]
     #[arg(long_help = INPUT_FORMS)]
     pub input: InputArg,
-    /// Partition for every event [default: by the key; without a key, in turn]
+    /// Partition for every event [default: by the key, as Kafka does; without a key one
+    /// partition for each batch of lines, and another for the next]
     #[arg(short, long, value_name = "P", value_parser = parsed(partition))]
     pub partition: Option<i32>,
     /// Read FILE, not stdin, and remember how far: run again after any stop, it goes on with the next line

@@ -13,6 +13,10 @@ use crate::cli::time::{TIME_FORMS, Time};
 
 /// `leftoff wait`
 #[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "exit codes: 0 the group is there, 1 it is not after --timeout, 130 interrupted, and those of \
+    every verb (`leftoff --help`)"
+)]
 pub struct WaitArgs {
     /// Which group
     #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]

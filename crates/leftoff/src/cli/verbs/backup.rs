@@ -20,13 +20,17 @@ pub fn backup(global: &Global, args: &BackupArgs) -> Result<(), Failure> {
     drop(progress);
     let copied = copied.map_err(|error| from_backup(global, error))?;
     Notes::new(global.quiet).note(&format!(
-        "{} topics in {} partitions, {} bytes, copied to {}; it is a data directory, for --data",
-        copied.topics,
-        copied.partitions,
+        "{} with {}, {} bytes, copied to {}; it is a data directory, for --data",
+        counted(copied.topics, "topic"),
+        counted(copied.partitions, "partition"),
         copied.bytes,
         args.to.display(),
     ));
     Ok(())
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 fn from_backup(global: &Global, error: BackupError) -> Failure {

@@ -30,8 +30,10 @@ pub struct FileEffects {
 impl FileEffects {
     /// Notes how much of the file counts: what the sidecar says, or all of it where there is none.
     pub fn open(path: &Path, state: Option<&FileState>) -> Result<FileEffects, Failure> {
-        let length = match File::open(path).and_then(|file| file.metadata()) {
-            Ok(metadata) => metadata.len(),
+        // A FIFO would wait for whoever writes to it, so it is not opened to find that out.
+        let length = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Err(Failure::usage(format!("{} is not a plain file", path.display()))),
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && state.is_some_and(|s| s.data_bytes == 0) =>
             {

@@ -47,12 +47,29 @@ pub fn plan(global: &Global, args: &ConsumeArgs, state: &State) -> Result<Vec<Le
         let topic = find_topic(known.iter().copied(), name)?;
         for number in chosen_partitions(&topic, &args.partitions)? {
             let id = PartitionId { topic_id: topic.topic_id, partition: number };
-            if legs.iter().all(|leg: &Leg| leg.partition != id) {
+            if legs.iter().all(|(leg, _): &Planned| leg.partition != id) {
                 legs.push(leg(global, args, state, &topic, id, spec)?);
             }
         }
     }
-    Ok(legs)
+    pass_missing(global, legs)
+}
+
+/// A leg, and what is to be said if its first offset is not there.
+type Planned = (Leg, Option<Failure>);
+
+/// One offset seldom fits all partitions: those that lack it give what they have behind it, and it is said. Where none has
+/// it the offset is wrong.
+fn pass_missing(global: &Global, mut legs: Vec<Planned>) -> Result<Vec<Leg>, Failure> {
+    if legs.iter().all(|(_, missing)| missing.is_some())
+        && let Some(missing) = legs.first_mut().and_then(|(_, missing)| missing.take())
+    {
+        return Err(missing);
+    }
+    for missing in legs.iter().filter_map(|(_, missing)| missing.as_ref()) {
+        note(global, &missing.to_string());
+    }
+    Ok(legs.into_iter().map(|(leg, _)| leg).collect())
 }
 
 fn leg(
@@ -62,7 +79,7 @@ fn leg(
     topic: &Topic,
     id: PartitionId,
     spec: OffsetSpec,
-) -> Result<Leg, Failure> {
+) -> Result<Planned, Failure> {
     let log = log_of(state, topic, id)?;
     let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: id.partition };
     let entry = args.group.as_ref().and_then(|group| state.coordinator().entry(group, &key));
@@ -74,13 +91,13 @@ fn leg(
         bounds: bounds(log, stored),
         group: args.group.as_deref(),
     };
-    let at = partition.start(spec.from)?;
+    let (at, missing) = partition.start(spec.from)?;
     let until = match spec.until {
         Some(point) => Some(partition.stop(point, args.follow)?),
         None if args.follow => None,
         None => Some(partition.bounds.end),
     };
-    Ok(Leg { topic: topic.name.clone(), partition: id, at, until })
+    Ok((Leg { topic: topic.name.clone(), partition: id, at, until }, missing))
 }
 
 /// The log of a partition of a live topic.
@@ -102,16 +119,16 @@ struct Partition<'a> {
 }
 
 impl Partition<'_> {
-    /// Where to start. An offset that is not there is refused: going elsewhere would skip or repeat in silence.
-    fn start(&self, point: Point) -> Result<Offset, Failure> {
+    /// Where to start, and what is to be said if that is not there.
+    fn start(&self, point: Point) -> Result<(Offset, Option<Failure>), Failure> {
         let Bounds { start, end, .. } = self.bounds;
         let Some(at) = self.resolve(point)? else {
             let group = self.group.unwrap_or_default();
             note(self.global, &format!("{}: {group} has no offset yet, so it begins at {start}", self.place));
-            return Ok(start);
+            return Ok((start, None));
         };
         if (start..=end).contains(&at) {
-            return Ok(at);
+            return Ok((at, None));
         }
         let there = self.there();
         if point == Point::Stored {
@@ -124,8 +141,10 @@ impl Partition<'_> {
                 "name the place to go on, for example -o {start}, or see `leftoff groups describe {group}`"
             )));
         }
-        Err(Failure::usage(format!("{}: offset {at} is not there; {there}", self.place))
-            .hint("-o start, -o end or -o -10 fit any partition; -p chooses partitions"))
+        let missing = Failure::usage(format!("{}: offset {at} is not there; {there}", self.place))
+            .hint("-o start, -o end or -o -10 fit any partition; -p chooses partitions");
+        // What is not there yet is waited for with --follow.
+        Ok((at.max(start), Some(missing)))
     }
 
     /// Where to stop. Beyond the end is a wish for what has not come yet.

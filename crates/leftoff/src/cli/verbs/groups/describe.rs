@@ -5,7 +5,7 @@ use leftoff_wire::Committed;
 
 use super::find_group;
 use super::ls::count;
-use super::standing::{Holder, Standing, look_at, standings};
+use super::standing::{Holder, Standing, look_at_all, standings};
 use crate::cli::args::Global;
 use crate::cli::args::groups::DescribeArgs;
 use crate::cli::failure::Failure;
@@ -38,11 +38,11 @@ const COLUMNS: &[Column] = &[
 pub fn describe(global: &Global, args: &DescribeArgs) -> Result<(), Failure> {
     let format = Format::from(global.format);
     let mut table = Table::new(COLUMNS);
-    for name in &args.groups {
-        let (view, authorities) = look_at(global, name)?;
+    let (view, authorities) = look_at_all(global, &args.groups)?;
+    for (name, authorities) in args.groups.iter().zip(&authorities) {
         let group = find_group(view.state(), name)?;
         let holder = Holder::of(global, group)?;
-        for row in standings(view.state(), group, &authorities, &args.topics)? {
+        for row in standings(view.state(), group, authorities, &args.topics)? {
             let has_lag = row.lag.is_some_and(|lag| lag.waiting > 0 || lag.no_commit);
             if has_lag || !args.only_lag {
                 table.push(cells(name, &holder, &row, format));

@@ -49,7 +49,11 @@ enum Ended {
 pub fn run(global: &Global, args: &ProduceArgs) -> Result<(), Failure> {
     let stop = stop::on_signals()?;
     let parser = parser(args)?;
+    if let Some(path) = &args.source {
+        source::check_plain(path)?;
+    }
     let store = open_writer(global, "produce")?;
+    check_partition_of_new(&store, args)?;
     let topic = topic(global, &store, args)?;
     let mut reading = begin(global, args, &store, &topic, parser, &stop)?;
     let progress = Progress::bytes(reading.total_bytes, global.quiet);
@@ -73,6 +77,22 @@ fn parser(args: &ProduceArgs) -> Result<EventParser, Failure> {
         (None, None) => KeyFrom::Nowhere,
     };
     EventParser::new(args.input.into(), key, args.headers.clone())
+}
+
+/// Nothing is made for a line that then goes nowhere.
+fn check_partition_of_new(store: &Store, args: &ProduceArgs) -> Result<(), Failure> {
+    match args.partition {
+        Some(number) if number > 0 && store.topic(&args.topic).is_none() => Err(Failure::usage(format!(
+            "there is no topic {:?}, and one that is made now has no partition {number}",
+            args.topic
+        ))
+        .hint(format!(
+            "`leftoff topics create {} -p {}` makes it with enough",
+            args.topic,
+            number.saturating_add(1)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The topic, made if there is none.

@@ -36,19 +36,27 @@ pub struct Start {
     pub remark: Option<String>,
 }
 
+/// Refuses what no place can be remembered in. It is not opened for that: a FIFO would wait for somebody who writes.
+pub fn check_plain(path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(_) => {
+            Err(Failure::usage(format!("{shown} is not a plain file, so no place in it can be remembered"))
+                .hint("leave out --source and send the lines to stdin"))
+        }
+        Err(error) => Err(Failure::usage(format!("cannot read {shown}: {error}")).because(error)),
+    }
+}
+
 impl Source {
     /// Opens the file; its name in the offsets log is made of the topic and the path behind all links.
     pub fn open(path: &Path, topic: &Topic) -> Result<Source, Failure> {
         let shown = path.display();
         let unreadable =
             |error: std::io::Error| Failure::usage(format!("cannot read {shown}: {error}")).because(error);
+        check_plain(path)?;
         let file = File::open(path).map_err(unreadable)?;
-        if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(Failure::usage(format!(
-                "{shown} is not a plain file, so no place in it can be remembered"
-            ))
-            .hint("leave out --source and send the lines to stdin"));
-        }
         let whole = path.canonicalize().map_err(unreadable)?;
         let Some(text) = whole.to_str() else {
             return Err(Failure::usage(format!("the path {} is not UTF-8", whole.display()))

@@ -42,6 +42,10 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
         check_keeps_ids(&args.out)?;
     }
     match &args.out {
+        Place::Sqlite { path, .. } if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) => {
+            Err(Failure::usage(format!("{} is not a plain file", path.display()))
+                .hint("name the file of a database, or one that does not exist yet"))
+        }
         Place::Topic(name) if args.topics.contains(name) => Err(Failure::refused(format!(
             "topic {name} is read: the run would handle its own records for ever"
         ))
