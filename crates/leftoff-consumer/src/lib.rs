@@ -37,3 +37,21 @@ fn shorten(bytes: &[u8]) -> String {
     }
     shown
 }
+
+/// `text` with its control characters escaped, so that a terminal shows them and does not obey them; tabs and line breaks
+/// stay, and what is behind `at_most` characters is left out.
+fn visible(text: &str, at_most: usize) -> String {
+    let mut shown = String::new();
+    for (number, char) in text.chars().enumerate() {
+        if number == at_most {
+            shown.push_str(&format!("… ({} bytes)", text.len()));
+            break;
+        }
+        match char {
+            '\n' | '\t' => shown.push(char),
+            char if char.is_control() => shown.extend(char.escape_default()),
+            char => shown.push(char),
+        }
+    }
+    shown
+}

@@ -11,27 +11,32 @@ use std::fmt;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::deadline::{Deadline, TICK};
 use super::protocol::{self, Expected};
 use super::{Answer, Delivery, Handler, HandlerError};
 
+mod exec;
 mod pipes;
 mod process;
+mod running;
 #[cfg(test)]
 mod tests;
 
+pub use exec::Exec;
 use process::{Process, Said};
+pub use running::Running;
 
 /// The longest line that a child may write, in bytes.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
 /// The most of a stderr line that is passed on, in bytes.
 pub const MAX_STDERR_LINE_BYTES: usize = 8 << 10;
-/// How long at most until a stop is noticed while the child works.
-const TICK: Duration = Duration::from_millis(50);
 /// How long a child that closed its pipes may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// So many events at most are named one by one when a pipeline fails.
+const NAMED_EVENTS: usize = 8;
 
 /// How a child is started and kept.
 pub struct ChildConfig {
@@ -48,6 +53,11 @@ pub struct ChildConfig {
     /// How many events it may have at a time: more than one only for a handler whose only effect are the records that it
     /// returns. After a failure all that it has is given to it again.
     pub pipeline: usize,
+    /// A descriptor for its answers alone, 3 to 9; `LEFTOFF_FD` in its environment names it. What it prints then goes where
+    /// its stderr goes. `None`: it answers on stdout.
+    pub protocol_fd: Option<u8>,
+    /// Where its process is entered for as long as it lives.
+    pub running: Running,
     /// How long it may go on with its event after a stop.
     pub drain: Duration,
     /// The flag that asks the runner to stop.
@@ -90,11 +100,19 @@ impl ChildConfig {
             group: String::new(),
             timeout: None,
             pipeline: 1,
+            protocol_fd: None,
+            running: Running::default(),
             drain: Duration::from_secs(30),
             stop: None,
             lock: None,
             stderr: Box::new(to_stderr),
         }
+    }
+}
+
+impl ChildConfig {
+    fn check(&self, deadline: &mut Deadline) -> Result<(), HandlerError> {
+        deadline.check(self.timeout, self.drain, self.stop.as_deref())
     }
 }
 
@@ -131,6 +149,8 @@ pub struct Child {
 struct Given {
     token: u64,
     id: String,
+    /// Where its line ends among all that is written to this process.
+    line_end: u64,
     deadline: Deadline,
 }
 
@@ -155,7 +175,7 @@ impl Child {
     /// Starts it if it does not run.
     fn run(&mut self) -> Result<(), HandlerError> {
         if self.process.is_none() {
-            let mut process = Process::start(&self.config)?;
+            let mut process = Process::start(&self.config, &[])?;
             process.queue(&protocol::hello(&self.config.topic, &self.config.group));
             (self.process, self.answered, self.greeted) = (Some(process), None, false);
         }
@@ -163,38 +183,42 @@ impl Child {
     }
 
     fn ask(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
-        let mut deadline = Deadline::new(&self.config);
+        let mut deadline = Deadline::new(self.config.timeout);
         let id = protocol::event_id(delivery);
         if self.process.is_some() {
             self.between_events().map_err(|error| HandlerError::Between(Box::new(error)))?;
         }
         self.run()?;
-        self.queue(&protocol::event(&id, delivery));
+        let line_end = self.queue(&protocol::event(&id, delivery));
         let answer = loop {
-            if let Some(answer) = self.take(Some(&id), deadline.next_tick())?.answer() {
+            if let Some(answer) = self.hear(Some((&id, line_end)), deadline.next_tick())?.answer() {
                 break answer;
             }
-            deadline.check(&self.config)?;
+            self.config.check(&mut deadline)?;
         };
         (self.answered, self.greeted) = (Some(id), true);
         self.second_answer()?;
         Ok(answer)
     }
 
-    fn queue(&mut self, line: &[u8]) {
-        self.process.as_mut().expect("it runs").queue(line);
+    fn queue(&mut self, line: &[u8]) -> u64 {
+        self.process.as_mut().expect("it runs").queue(line)
     }
 
-    /// The next thing that the child says, with `in_flight` the event that it has.
-    fn take(&mut self, in_flight: Option<&str>, deadline: Instant) -> Result<Taken, HandlerError> {
+    /// The next thing that the child says, with `in_flight` the event that it has and where its line ends.
+    fn hear(&mut self, in_flight: Option<(&str, u64)>, deadline: Instant) -> Result<Taken, HandlerError> {
         let process = self.process.as_mut().expect("it runs");
-        let label = in_flight.map(|id| id.rsplit_once('#').map_or(id, |(label, _)| label));
+        let label = in_flight.map(|(id, _)| label_of(id));
         let mut error_line = |line: &str| (self.config.stderr)(label, line);
         match process.next_line(deadline, &mut error_line)? {
             None => Ok(Taken::Nothing),
             Some(Said::Closed(_)) if self.stopping => Ok(Taken::Closed),
             Some(Said::Closed(what)) => Err(process.ended(what, EXIT_GRACE, error_line)),
-            Some(Said::Line(line)) => self.read(&line, in_flight),
+            Some(Said::Line(line)) => {
+                // An answer to what it cannot have read is a guess.
+                let has = in_flight.filter(|(_, line_end)| process.has_sent(*line_end));
+                self.read(&line, has.map(|(id, _)| id))
+            }
         }
     }
 
@@ -220,7 +244,7 @@ impl Child {
     /// Takes what came since the last answer: stderr is passed on, a line or an end is an error.
     fn between_events(&mut self) -> Result<(), HandlerError> {
         while self.process.is_some() {
-            if let Taken::Nothing = self.take(None, Instant::now())? {
+            if let Taken::Nothing = self.hear(None, Instant::now())? {
                 break;
             }
         }
@@ -235,7 +259,7 @@ impl Child {
         self.stopping = true;
         let deadline = Instant::now() + drain;
         loop {
-            let taken = self.take(None, deadline.min(Instant::now() + TICK))?;
+            let taken = self.hear(None, deadline.min(Instant::now() + TICK))?;
             let process = self.process.as_mut().expect("it runs until it is reaped");
             match taken {
                 // It may exit on the closed input without having read the last line.
@@ -253,10 +277,16 @@ impl Child {
 
     /// An error means that nothing is known of the process any more.
     fn or_kill<T>(&mut self, result: Result<T, HandlerError>) -> Result<T, HandlerError> {
-        if result.is_err() {
+        result.map_err(|error| {
+            let error = self.naming_what_it_had(error);
             self.give_back();
-        }
-        result
+            match error {
+                HandlerError::NoAnswer { line, why, .. } => {
+                    HandlerError::NoAnswer { line, why, on_fd: self.config.protocol_fd }
+                }
+                error => error,
+            }
+        })
     }
 }
 
@@ -281,10 +311,13 @@ impl Taken {
 /// With a pipeline.
 impl Child {
     fn give_more(&mut self, token: u64, delivery: &Delivery<'_>) -> Result<(), HandlerError> {
+        if self.process.is_some() && self.given.is_empty() {
+            self.between_events().map_err(|error| HandlerError::Between(Box::new(error)))?;
+        }
         self.run()?;
         let id = protocol::event_id(delivery);
-        self.queue(&protocol::event(&id, delivery));
-        self.given.push_back(Given { token, id, deadline: Deadline::new(&self.config) });
+        let line_end = self.queue(&protocol::event(&id, delivery));
+        self.given.push_back(Given { token, id, line_end, deadline: Deadline::new(self.config.timeout) });
         Ok(())
     }
 
@@ -293,14 +326,14 @@ impl Child {
         loop {
             let first = self.given.front().expect("it is asked for what it has");
             let tick = first.deadline.next_tick().min(until);
-            let label = first.id.rsplit_once('#').map_or(first.id.as_str(), |(label, _)| label);
+            let label = label_of(&first.id);
             let process = self.process.as_mut().expect("it runs, since it has something");
             let mut error_line = |line: &str| (self.config.stderr)(Some(label), line);
             let line = match process.next_line(tick, &mut error_line)? {
                 Some(Said::Line(line)) => line,
                 Some(Said::Closed(what)) => return Err(process.ended(what, EXIT_GRACE, error_line)),
                 None => {
-                    self.given[0].deadline.check(&self.config)?;
+                    self.config.check(&mut self.given[0].deadline)?;
                     if Instant::now() >= until {
                         return Ok(None);
                     }
@@ -315,28 +348,51 @@ impl Child {
 
     /// An answer to any of the events that it has; `None` is one to the hello.
     fn read_any(&mut self, line: &[u8]) -> Result<Option<(u64, Answer)>, HandlerError> {
-        let named = protocol::named_id(line);
-        let at = named.and_then(|id| self.given.iter().position(|given| given.id == id));
-        let in_flight = match at {
-            Some(at) => &self.given[at].id,
-            None => &self.given[0].id,
-        };
+        let parsed = protocol::Parsed::new(line)?;
+        let process = self.process.as_ref().expect("it has just said something");
+        let is_meant =
+            |given: &Given| Some(given.id.as_str()) == parsed.id() && process.has_sent(given.line_end);
+        let at = self.given.iter().position(is_meant);
         let expected = Expected {
-            in_flight: Some(in_flight),
+            in_flight: at.map(|at| self.given[at].id.as_str()),
             answered: self.answered.as_deref(),
             greeted: self.greeted,
         };
-        let answer = protocol::answer(line, expected)?;
+        let answer = parsed.answer(expected)?;
         self.greeted = true;
         let Some(answer) = answer else { return Ok(None) };
         let given = at.and_then(|at| self.given.remove(at)).expect("the answer names what it has");
         // How long the next one takes is counted from here: it had to wait for this one.
         if let Some(next) = self.given.front_mut() {
-            next.deadline.begin_anew(&self.config);
+            next.deadline.begin_anew(self.config.timeout);
         }
         self.answered = Some(given.id);
         Ok(Some((given.token, answer)))
     }
+
+    /// Says what it had, where that is more than one event.
+    fn naming_what_it_had(&self, error: HandlerError) -> HandlerError {
+        let (Some(first), Some(last)) = (self.given.front(), self.given.back()) else { return error };
+        if self.given.len() == 1 || matches!(error, HandlerError::GivenBack { .. } | HandlerError::Between(_))
+        {
+            return error;
+        }
+        let had = match self.given.len() {
+            many if many > NAMED_EVENTS => {
+                format!("{many} events: {} and others up to {}", label_of(&first.id), label_of(&last.id))
+            }
+            few => {
+                let names: Vec<_> = self.given.iter().map(|given| label_of(&given.id)).collect();
+                format!("{few} events: {}", names.join(", "))
+            }
+        };
+        HandlerError::Pipelined { error: Box::new(error), had }
+    }
+}
+
+/// The place of an event, as it is named for a person.
+fn label_of(id: &str) -> &str {
+    id.rsplit_once('#').map_or(id, |(label, _)| label)
 }
 
 impl Handler for Child {
@@ -377,43 +433,5 @@ impl Handler for Child {
         let ended = self.wait_for_exit(drain);
         (self.process, self.stopping) = (None, false);
         ended
-    }
-}
-
-/// Until when an event may take: the time-out, or the drain once a stop was asked for, whichever is first.
-#[derive(Debug)]
-struct Deadline {
-    timeout: Option<Instant>,
-    drain: Option<Instant>,
-}
-
-impl Deadline {
-    fn new(config: &ChildConfig) -> Deadline {
-        Deadline { timeout: config.timeout.map(|timeout| Instant::now() + timeout), drain: None }
-    }
-
-    fn begin_anew(&mut self, config: &ChildConfig) {
-        self.timeout = config.timeout.map(|timeout| Instant::now() + timeout);
-    }
-
-    fn next_tick(&self) -> Instant {
-        let tick = Instant::now() + TICK;
-        [self.timeout, self.drain].into_iter().flatten().fold(tick, Instant::min)
-    }
-
-    fn check(&mut self, config: &ChildConfig) -> Result<(), HandlerError> {
-        let now = Instant::now();
-        if let (Some(deadline), Some(after)) = (self.timeout, config.timeout)
-            && now >= deadline
-        {
-            return Err(HandlerError::TimedOut { after });
-        }
-        if self.drain.is_none() && config.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
-            self.drain = Some(now + config.drain);
-        }
-        match self.drain {
-            Some(deadline) if now >= deadline => Err(HandlerError::GivenBack { after: config.drain }),
-            _ => Ok(()),
-        }
     }
 }

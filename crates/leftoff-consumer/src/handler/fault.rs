@@ -27,13 +27,15 @@ pub enum HandlerError {
     Closed(&'static str),
     /// A line that is no JSON object.
     #[error(
-        "the handler wrote a line that is no answer: {line}\n  ({why}; answers go to stdout, everything else to stderr: is this a stray print?)"
+        "the handler wrote a line that is no answer: {line}\n  ({why}; {})", where_answers_go(*on_fd)
     )]
     NoAnswer {
         /// The line, shortened.
         line: String,
         /// What is wrong with it.
         why: String,
+        /// The descriptor that is for answers only, if there is one.
+        on_fd: Option<u8>,
     },
     /// An answer for an event that it was not given.
     #[error("the handler answered for {id}, which it has not: {line}\n  (in flight: {in_flight})")]
@@ -76,6 +78,39 @@ pub enum HandlerError {
     /// It broke the rules, or ended, when the event before was answered for and this one not given to it yet.
     #[error("between two events, {0}")]
     Between(#[source] Box<HandlerError>),
+    /// It had several events when it failed; all of them are given to it again.
+    #[error("{error}\n  (it had {had}; they are handed out again)")]
+    Pipelined {
+        /// What it did.
+        #[source]
+        error: Box<HandlerError>,
+        /// `3 events: quakes/0/4, quakes/0/5, quakes/0/6`.
+        had: String,
+    },
+    /// A command that is started for each event said no.
+    #[error("the command {how}{}", last_words(.words))]
+    CommandFailed {
+        /// `exited with code 1`.
+        how: String,
+        /// The last lines of its stderr, shortened.
+        words: Vec<String>,
+    },
+    /// A command that is started for each event wrote something that is no record.
+    #[error(
+        "the command wrote a line that is no record: {line}\n  ({why}; each line of stdout is to be a JSON value, everything else goes to stderr)"
+    )]
+    NoRecord {
+        /// The line, shortened.
+        line: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A command that is started for each event wrote more than can be kept.
+    #[error("the command wrote more than {limit_bytes} bytes for one event")]
+    TooMuch {
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// Asked to end, it did not.
     #[error("the handler did not exit within {after:?} of the stop and was killed")]
     DidNotStop {
@@ -91,6 +126,19 @@ pub enum HandlerError {
         #[source]
         error: std::io::Error,
     },
+}
+
+fn where_answers_go(fd: Option<u8>) -> String {
+    match fd {
+        Some(fd) => format!("descriptor {fd} is for answers only"),
+        None => "answers go to stdout, everything else to stderr: is this a stray print? \
+             with --protocol-fd 3 answers go to a descriptor of their own, and prints are harmless"
+            .to_owned(),
+    }
+}
+
+fn last_words(words: &[String]) -> String {
+    if words.is_empty() { String::new() } else { format!("; its last words: {}", words.join("\n  ")) }
 }
 
 fn said(unfinished: &str) -> String {

@@ -12,12 +12,17 @@ use crate::source::{Event, PartitionId};
 
 pub mod child;
 pub mod closure;
+mod deadline;
 mod fault;
+#[cfg(feature = "http")]
+pub mod http;
 mod protocol;
 
-pub use child::{Child, ChildConfig};
+pub use child::{Child, ChildConfig, Exec};
 pub use closure::Closure;
 pub use fault::HandlerError;
+#[cfg(feature = "http")]
+pub use http::Http;
 
 /// An event on its way to a handler.
 #[derive(Clone, Copy, Debug)]

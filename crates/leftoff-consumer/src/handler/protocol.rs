@@ -20,10 +20,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Answer, Delivery, HandlerError, Record};
-use crate::shorten;
+use crate::{shorten, visible};
 
 #[cfg(test)]
 mod tests;
+
+/// The most of a handler's own words on a failure that is kept.
+const MAX_ERROR_CHARS: usize = 2_000;
 
 /// The first line to a child.
 pub(super) fn hello(topic: &str, group: &str) -> Vec<u8> {
@@ -142,32 +145,52 @@ struct Line<'a> {
     leftoff: Option<IgnoredAny>,
 }
 
-/// The id that a line answers for, if it names one.
-pub(super) fn named_id(line: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        id: Option<Cow<'a, str>>,
+/// A line that is a JSON object as the protocol has it.
+pub(super) struct Parsed<'a>(Line<'a>, &'a [u8]);
+
+impl<'a> Parsed<'a> {
+    /// Reads a line of the child, without its end.
+    pub(super) fn new(line: &'a [u8]) -> Result<Parsed<'a>, HandlerError> {
+        let text = std::str::from_utf8(line).map_err(|_| no_answer(line, "it is not UTF-8"))?;
+        if !text.trim_start().starts_with('{') {
+            return Err(no_answer(line, "it is not a JSON object"));
+        }
+        let parsed = serde_json::from_str(text).map_err(|error| no_answer(line, &error.to_string()))?;
+        Ok(Parsed(parsed, line))
     }
-    serde_json::from_slice::<Named<'_>>(line).ok()?.id.map(Cow::into_owned)
+
+    /// The event that it answers for.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.0.id.as_deref()
+    }
+
+    /// What it says. `None` is an answer to the hello.
+    pub(super) fn answer(self, expected: Expected<'_>) -> Result<Option<Answer>, HandlerError> {
+        let Parsed(parsed, line) = self;
+        let Some(id) = &parsed.id else {
+            let is_hello = parsed.leftoff.is_some() && !expected.greeted;
+            return if is_hello { Ok(None) } else { Err(no_answer(line, "it has no id")) };
+        };
+        if expected.in_flight != Some(id) {
+            return Err(wrong_id(id, line, expected));
+        }
+        parsed.answer().map(Some).map_err(|why| no_answer(line, why))
+    }
+
+    /// What it says, where it can be about one event only.
+    #[cfg(feature = "http")]
+    pub(super) fn only_answer(self) -> Result<Answer, &'static str> {
+        self.0.answer()
+    }
 }
 
 /// Reads a line of the child, without its end. `None` is an answer to the hello.
 pub(super) fn answer(line: &[u8], expected: Expected<'_>) -> Result<Option<Answer>, HandlerError> {
-    let no_answer = |why: String| HandlerError::NoAnswer { line: shorten(line), why };
-    let text = std::str::from_utf8(line).map_err(|_| no_answer("it is not UTF-8".to_owned()))?;
-    if !text.trim_start().starts_with('{') {
-        return Err(no_answer("it is not a JSON object".to_owned()));
-    }
-    let parsed: Line<'_> = serde_json::from_str(text).map_err(|error| no_answer(error.to_string()))?;
-    let Some(id) = &parsed.id else {
-        let is_hello = parsed.leftoff.is_some() && !expected.greeted;
-        return if is_hello { Ok(None) } else { Err(no_answer("it has no id".to_owned())) };
-    };
-    if expected.in_flight != Some(id) {
-        return Err(wrong_id(id, line, expected));
-    }
-    parsed.answer().map(Some).map_err(|why| no_answer(why.to_owned()))
+    Parsed::new(line)?.answer(expected)
+}
+
+fn no_answer(line: &[u8], why: &str) -> HandlerError {
+    HandlerError::NoAnswer { line: shorten(line), why: why.to_owned(), on_fd: None }
 }
 
 fn wrong_id(id: &str, line: &[u8], expected: Expected<'_>) -> HandlerError {
@@ -201,5 +224,6 @@ impl Line<'_> {
 
 /// A string as it is; anything else as its JSON.
 fn error_text(error: &RawValue) -> String {
-    serde_json::from_str(error.get()).unwrap_or_else(|_| error.get().to_owned())
+    let text = serde_json::from_str(error.get()).unwrap_or_else(|_| error.get().to_owned());
+    visible(&text, MAX_ERROR_CHARS)
 }

@@ -6,6 +6,7 @@ mod consume;
 mod crash;
 mod edges;
 mod groups;
+mod handlers;
 mod kill;
 mod live;
 mod policies;

@@ -1,8 +1,10 @@
 //! One process, its three pipes, and its end.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,13 +12,15 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::pipes::{Lines, set_nonblocking};
-use super::{ChildConfig, HandlerError, MAX_LINE_BYTES, MAX_STDERR_LINE_BYTES};
-use crate::shorten;
+use super::{ChildConfig, HandlerError, MAX_LINE_BYTES, MAX_STDERR_LINE_BYTES, Running};
+use crate::{shorten, visible};
 
 /// How often it is looked whether a process that should exit has.
 const EXIT_CHECK: Duration = Duration::from_millis(5);
 /// The most of stderr that is passed on before stdout gets its turn, in reads.
 const STDERR_READS_PER_TURN: usize = 16;
+/// The lock is handed on under a number from here on, so that `--protocol-fd` takes none of its numbers away.
+const FIRST_LOCK_FD: i32 = 20;
 
 /// A process that runs. Killed with its process group, and reaped, when dropped.
 #[derive(Debug)]
@@ -27,7 +31,10 @@ pub(super) struct Process {
     /// To be written; `written` of it are.
     pending: Vec<u8>,
     written: usize,
+    /// Bytes that were written and are not among `pending` any more.
+    sent_bytes: u64,
     close_input: bool,
+    running: Running,
     output: Lines<ChildStdout>,
     errors: Lines<ChildStderr>,
     /// The rest of a stderr line that was too long is dropped.
@@ -46,18 +53,23 @@ pub(super) enum Said {
 }
 
 impl Process {
-    pub(super) fn start(config: &ChildConfig) -> Result<Process, HandlerError> {
-        let started = Self::spawn(config).and_then(Self::over);
+    /// Starts the program with some more variables in its environment.
+    pub(super) fn start(config: &ChildConfig, env: &[(&str, String)]) -> Result<Process, HandlerError> {
+        let started = config
+            .running
+            .start(|| Self::spawn(config, env))
+            .and_then(|child| Self::over(child, config.running.clone()));
         let command = config.program.to_string_lossy().into_owned();
         started.map_err(|error| HandlerError::Start { command, error })
     }
 
-    fn spawn(config: &ChildConfig) -> io::Result<std::process::Child> {
+    fn spawn(config: &ChildConfig, env: &[(&str, String)]) -> io::Result<std::process::Child> {
         // A copy without close-on-exec, for the time of the start only. Another process that another thread starts in this
         // moment would get it, too, and keep the lock for its life: it fails on the safe side.
-        let _lent = config.lock.as_ref().map(rustix::io::dup).transpose()?;
-        Command::new(&config.program)
-            .args(&config.args)
+        let _lent = config.lock.as_ref().map(lend).transpose()?;
+        Self::command(config)?
+            .env_remove("LEFTOFF_KEY")
+            .envs(env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -66,7 +78,23 @@ impl Process {
             .spawn()
     }
 
-    fn over(mut child: std::process::Child) -> io::Result<Process> {
+    /// With a descriptor of its own for answers, a shell moves it there and becomes the program: our end of its stdout is
+    /// then where the answers come, and what the program prints goes where its stderr goes. That needs neither unsafe code
+    /// nor a crate that has it, and the shell is gone before the program runs.
+    fn command(config: &ChildConfig) -> io::Result<Command> {
+        let Some(fd) = config.protocol_fd else {
+            let mut command = Command::new(&config.program);
+            command.args(&config.args).env_remove("LEFTOFF_FD");
+            return Ok(command);
+        };
+        find_program(Path::new(&config.program))?;
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(format!("exec \"$@\" {fd}>&1 1>&2")).arg("sh");
+        shell.arg(&config.program).args(&config.args).env("LEFTOFF_FD", fd.to_string());
+        Ok(shell)
+    }
+
+    fn over(mut child: std::process::Child, running: Running) -> io::Result<Process> {
         let pid = Pid::from_child(&child);
         let input = child.stdin.take().expect("stdin is piped");
         let output = child.stdout.take().expect("stdout is piped");
@@ -81,14 +109,16 @@ impl Process {
                 input: Some(input),
                 pending: Vec::new(),
                 written: 0,
+                sent_bytes: 0,
                 close_input: false,
+                running,
                 output,
                 errors,
                 skip_error_line: false,
                 reaped: false,
             }),
             Err(error) => {
-                kill_and_reap(&mut child, pid);
+                kill_and_reap(&mut child, pid, &running);
                 Err(error)
             }
         }
@@ -98,9 +128,26 @@ impl Process {
         self.child.id()
     }
 
-    /// To be written while waiting for lines.
-    pub(super) fn queue(&mut self, line: &[u8]) {
+    /// To be written while waiting for lines. Returns the place behind it among all bytes: see [`Process::has_sent`].
+    pub(super) fn queue(&mut self, line: &[u8]) -> u64 {
         self.pending.extend_from_slice(line);
+        self.sent_bytes + self.pending.len() as u64
+    }
+
+    /// Whether all up to this place is in the pipe. What is not cannot have been answered.
+    pub(super) fn has_sent(&self, place: u64) -> bool {
+        self.sent_bytes + self.written as u64 >= place
+    }
+
+    /// Nobody has to read what was queued.
+    pub(super) fn close_input(&mut self) {
+        (self.input, self.written) = (None, 0);
+        self.pending.clear();
+    }
+
+    /// What it has not ended a line of.
+    pub(super) fn take_unfinished(&mut self) -> Vec<u8> {
+        self.output.take_unfinished(MAX_LINE_BYTES)
     }
 
     pub(super) fn close_input_when_written(&mut self) {
@@ -145,7 +192,12 @@ impl Process {
             }
             let wait = deadline.saturating_duration_since(Instant::now());
             if wait.is_zero() {
-                return Ok(None);
+                // One that it started itself may still hold the pipe, and would keep us waiting for ever.
+                let exited = self.has_exited();
+                if exited && self.output.fill().map_err(io_error("reading from the handler"))? {
+                    continue;
+                }
+                return Ok(exited.then_some(Said::Closed("output")));
             }
             self.wait(wait)?;
         }
@@ -165,6 +217,7 @@ impl Process {
                 },
             }
         }
+        self.sent_bytes += self.written as u64;
         self.pending.clear();
         self.written = 0;
         if self.close_input {
@@ -263,8 +316,23 @@ impl Process {
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), look), Ok(None))
     }
 
+    /// The end of a command that is expected to end: `None` if all is well, else how it ended.
+    pub(super) fn ended_within(
+        &mut self,
+        deadline: Instant,
+        error_line: &mut impl FnMut(&str),
+    ) -> Result<Option<Option<String>>, HandlerError> {
+        if !self.exits_within(deadline.saturating_duration_since(Instant::now())) {
+            return Ok(None);
+        }
+        self.pass_errors_on(error_line)?;
+        let status = self.reap().map_err(io_error("waiting for the handler's end"))?;
+        Ok(Some((!status.success()).then(|| how(status))))
+    }
+
     fn reap(&mut self) -> io::Result<ExitStatus> {
         kill_group(self.pid);
+        self.running.forget(self.pid);
         self.reaped = true;
         self.child.wait()
     }
@@ -273,26 +341,55 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.reaped {
-            kill_and_reap(&mut self.child, self.pid);
+            kill_and_reap(&mut self.child, self.pid, &self.running);
         }
     }
 }
 
-fn kill_and_reap(child: &mut std::process::Child, pid: Pid) {
+/// A copy of a descriptor that a process which starts now inherits.
+fn lend(lock: &OwnedFd) -> io::Result<OwnedFd> {
+    let copy = rustix::io::fcntl_dupfd_cloexec(lock, FIRST_LOCK_FD)?;
+    rustix::io::fcntl_setfd(&copy, rustix::io::FdFlags::empty())?;
+    Ok(copy)
+}
+
+/// Fails as the start of the program would, which the shell between us could say only with its exit code.
+fn find_program(program: &Path) -> io::Result<()> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let found = if program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        std::fs::metadata(program)?;
+        is_program(program)
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).any(|folder| is_program(&folder.join(program)));
+        if !found {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        found
+    };
+    if found { Ok(()) } else { Err(io::Error::from(io::ErrorKind::PermissionDenied)) }
+}
+
+fn kill_and_reap(child: &mut std::process::Child, pid: Pid, running: &Running) {
     kill_group(pid);
+    running.forget(pid);
     // Neither can fail for a child of ours that is not reaped; and if it did, there would be nothing left to try.
     let _ = child.kill();
     let _ = child.wait();
 }
 
 /// The process and what it started, while its number is certainly its own.
-fn kill_group(pid: Pid) {
+pub(super) fn kill_group(pid: Pid) {
     // Fails only if the whole group is gone, which is what is wanted.
     let _ = rustix::process::kill_process_group(pid, Signal::KILL);
 }
 
 fn pass_on(line: &[u8], error_line: &mut impl FnMut(&str)) {
     let shown = String::from_utf8_lossy(&line[..line.len().min(MAX_STDERR_LINE_BYTES)]);
+    // It may go to a terminal, which would obey what is in it.
+    let shown = visible(&shown, MAX_STDERR_LINE_BYTES);
     if line.len() > MAX_STDERR_LINE_BYTES {
         error_line(&format!("{shown}… (cut)"));
     } else {

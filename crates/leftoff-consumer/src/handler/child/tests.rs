@@ -122,6 +122,123 @@ fn a_child_that_is_silent_or_does_not_read_times_out() {
     assert!(matches!(give(&mut deaf, &large), Err(HandlerError::TimedOut { .. })));
 }
 
+/// With a descriptor of its own for answers.
+fn on_fd(fd: u8, script: (ChildConfig, Heard)) -> (ChildConfig, Heard) {
+    (ChildConfig { protocol_fd: Some(fd), ..script.0 }, script.1)
+}
+
+#[test]
+fn with_a_descriptor_for_answers_a_print_is_harmless() {
+    for fd in [3, 9] {
+        let (config, heard) = on_fd(fd, shell("echo \"stray $LEFTOFF_FD\"; answer >&$LEFTOFF_FD"));
+        let mut child = Child::new(config);
+        assert!(jsons(&give(&mut child, &event(1)).unwrap()).is_empty());
+        assert!(child.stop(Duration::from_secs(60)).is_ok());
+        let label = Some("quakes/0/1".to_owned());
+        assert_eq!(*heard.lock().unwrap(), [(label, format!("stray {fd}"))]);
+    }
+    let garbage = on_fd(3, shell("echo garbage >&3"));
+    fails_with(garbage.0, &["no answer: garbage", "descriptor 3 is for answers only"]);
+    // Without it, the way out is named.
+    fails("echo working on it", &["--protocol-fd 3"]);
+    // The end of the shell between us is not mistaken for the program's.
+    for (program, why) in [("/no/such/handler", "No such file"), ("no-such-command-anywhere", "not found")] {
+        let config = ChildConfig { protocol_fd: Some(3), ..ChildConfig::new(program, [""; 0]) };
+        let error = Child::new(config).start().unwrap_err().to_string();
+        assert!(error.contains("cannot start the handler") && error.contains(why), "{error}");
+    }
+}
+
+/// An answer to an event whose line is not written yet: it reads nothing and counts on.
+#[test]
+fn an_answer_to_what_it_cannot_have_read_is_a_guess() {
+    let guess = r#"while :; do printf '{"id":"quakes/0/1#1"}\n'; done"#;
+    let large = Event { value: Some(vec![b'x'; 4 << 20]), ..event(1) };
+    let error = give(&mut Child::new(raw(guess).0), &large).unwrap_err().to_string();
+    assert!(error.contains("answered for quakes/0/1#1, which it has not"), "{error}");
+    let mut child = Child::new(ChildConfig { pipeline: 2, ..raw(guess).0 });
+    let delivery = Delivery { topic: "quakes", id: id(0), event: &large, attempt: 1 };
+    child.give(1, &delivery).unwrap();
+    let error = child.take(Duration::from_secs(60)).unwrap_err().to_string();
+    assert!(error.contains("answered for quakes/0/1#1, which it has not"), "{error}");
+}
+
+/// Gives the events 1 to 4 at once and takes what comes.
+fn pipelined(body: &str) -> (Vec<u64>, Option<String>) {
+    let mut child = Child::new(ChildConfig { pipeline: 4, ..shell(body).0 });
+    for offset in 1..=4 {
+        let delivery = Delivery { topic: "quakes", id: id(0), event: &event(offset), attempt: 1 };
+        child.give(u64::try_from(offset).unwrap(), &delivery).unwrap();
+    }
+    let mut answered = Vec::new();
+    while answered.len() < 4 {
+        match child.take(Duration::from_secs(60)) {
+            Ok(taken) => answered.extend(taken.map(|(token, _)| token)),
+            Err(error) => return (answered, Some(error.to_string())),
+        }
+    }
+    (answered, None)
+}
+
+#[test]
+fn a_pipeline_is_answered_in_any_order_and_a_fault_names_what_it_had() {
+    assert_eq!(pipelined("answer"), (vec![1, 2, 3, 4], None));
+    let backwards = r#"ids="$id $ids"; case $id in *4#1) for id in $ids; do answer; done;; esac"#;
+    assert_eq!(pipelined(backwards), (vec![4, 3, 2, 1], None));
+    let fails = |body: &str, words: &[&str]| {
+        let (answered, error) = pipelined(&format!("case $id in *1#1) answer;; *) {body};; esac"));
+        let error = error.unwrap();
+        words.iter().for_each(|word| assert!(error.contains(word), "{word:?} is not in: {error}"));
+        let had = "(it had 3 events: quakes/0/2, quakes/0/3, quakes/0/4; they are handed out again)";
+        assert!(answered == [1] && error.contains(had), "{answered:?} {error}");
+    };
+    fails("exit 3", &["exited with code 3"]);
+    fails("echo garbage", &["no answer: garbage"]);
+    fails("id=quakes/0/9#1; answer", &["answered for quakes/0/9#1, which it has not"]);
+    fails("id=quakes/0/1#1; answer", &["answered twice for quakes/0/1#1"]);
+}
+
+/// Whoever it started holds its pipes open: its end is seen all the same, and theirs follows.
+#[test]
+fn its_end_is_seen_while_its_own_children_hold_its_pipes() {
+    fails("sleep 1000 & exit 3", &["exited with code 3"]);
+    let mut exec = Exec::new(raw("sleep 1000 & echo $!").0);
+    let answer = exec.handle(&Delivery { topic: "quakes", id: id(0), event: &event(1), attempt: 1 });
+    let grandchild = jsons(&answer.unwrap())[0].to_owned();
+    while !is_dead(&grandchild) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_it_says_does_not_reach_a_terminal_as_it_is() {
+    let (config, heard) = shell(r#"printf 'a\033[2Jb\tc\n' >&2; answer ',"error":"\u001b[2Jno\nway"'"#);
+    let answer = give(&mut Child::new(config), &event(1)).unwrap();
+    assert_eq!(heard.lock().unwrap()[0].1, "a\\u{1b}[2Jb\tc");
+    assert!(matches!(answer, Answer::Failed { error, .. } if error == "\\u{1b}[2Jno\nway"));
+    let long = answers("answer \",\\\"error\\\":\\\"$(head -c 100000 /dev/zero | tr '\\0' x)\\\"\"");
+    assert!(
+        matches!(long, Answer::Failed { error, .. } if error.len() < 2_100 && error.ends_with("(100000 bytes)"))
+    );
+}
+
+#[test]
+fn all_handlers_can_be_ended_at_once() {
+    let (config, _) = shell("trap '' TERM; sleep 1000 & answer \",\\\"records\\\":[$!]\"");
+    let running = config.running.clone();
+    let mut child = Child::new(config);
+    let answer = give(&mut child, &event(1)).unwrap();
+    assert_eq!(running.end(), 1);
+    let own = child.pid().unwrap().to_string();
+    while !(is_dead(jsons(&answer)[0]) && is_dead(&own)) {
+        std::thread::yield_now();
+    }
+    assert!(give(&mut child, &event(2)).is_err());
+    let error = child.start().unwrap_err().to_string();
+    assert!(error.contains("the run is at its end"), "{error}");
+    assert_eq!(running.end(), 0);
+}
+
 #[test]
 fn closed_pipes_are_named() {
     fails_with(raw("exec 0<&-; exit 4").0, &["exited with code 4"]);

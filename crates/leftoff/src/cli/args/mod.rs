@@ -144,7 +144,7 @@ pub enum Command {
     /// Compare a log with its effects: what was lost, what was handled twice, what is left
     Check(upkeep::CheckArgs),
     /// Handle events with a command and save the offset after each
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Look for damage in the data directory
     Doctor(upkeep::DoctorArgs),
     /// Copy the data directory as it is at one moment, while it is written

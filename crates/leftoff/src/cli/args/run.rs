@@ -22,7 +22,7 @@ use crate::cli::time::{DURATION_FORMS, parse_duration};
 #[command(after_help = "the command stays alive and gets one JSON object per line, \
     {\"id\": …, \"topic\": …, \"partition\": …, \"offset\": …, \"key\": …, \"value\": …}; \
     it answers each with {\"id\": …} when the event is handled, with \"records\": […] to write to --out, \
-    or with \"error\": \"why\"")]
+    or with \"error\": \"why\". With --exec-per-event it is started for each event, and its exit code is the answer")]
 pub struct RunArgs {
     /// Topic to read; may be repeated
     #[arg(short, long = "topic", value_name = "TOPIC", required = true, value_parser = parsed(topic_name))]
@@ -51,7 +51,21 @@ pub struct RunArgs {
     /// How many events a command may have before it has answered the first. Only for commands that do nothing but
     /// return records: after a failure its later answers are thrown away and it is started again with their events
     #[arg(long, value_name = "N", default_value = "1", value_parser = parsed(worker_count))]
+    #[arg(conflicts_with_all = ["exec_per_event", "http"])]
     pub pipeline: usize,
+    /// Descriptor on which the command answers, 3 to 9, rather than on stdout: then what it prints is harmless, and is passed
+    /// on like its stderr. LEFTOFF_FD in its environment has the number; events come on stdin as ever
+    #[arg(long, value_name = "N", value_parser = parsed(protocol_fd), conflicts_with_all = ["exec_per_event", "http"])]
+    pub protocol_fd: Option<u8>,
+    /// Start the command for each event: the event's JSON line on stdin, LEFTOFF_TOPIC, LEFTOFF_PARTITION, LEFTOFF_OFFSET,
+    /// LEFTOFF_KEY, LEFTOFF_ATTEMPT and LEFTOFF_ID (the same at each attempt) in the environment. Exit code 0 is handled, and
+    /// each line of stdout, a JSON value, a record
+    #[arg(long)]
+    pub exec_per_event: bool,
+    /// Post each event's JSON object to this URL instead of to a command; a status of 2xx is handled, and the body, if any, an
+    /// answer object. Idempotency-Key is the same at each attempt. Redirects are not followed, and no proxy is used
+    #[arg(long, value_name = "URL", value_parser = value::<HttpUrl>(), conflicts_with_all = ["command", "exec_per_event"])]
+    pub http: Option<HttpUrl>,
     /// What to do when an event is not handled (the command answers with an error, exits, dies, takes too long or
     /// prints what is no answer) and its attempts are used up
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
@@ -87,10 +101,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parsed(parse_duration))]
     pub drain: Duration,
     /// How long the command may take for one event before it is killed, which is a failed attempt [default: as long as
-    /// it likes]
+    /// it likes; with --http 30s]
     #[arg(long, value_name = "DURATION", value_parser = parsed(parse_duration))]
     #[arg(long_help = format!("How long the command may take for one event before it is killed, which is a failed \
-        attempt [default: as long as it likes]: {DURATION_FORMS}"))]
+        attempt [default: as long as it likes; with --http 30s]: {DURATION_FORMS}"))]
     pub handler_timeout: Option<Duration>,
     /// Answer Prometheus at http://ADDR/metrics, and probes at /healthz; port 0 takes a free one and prints it
     #[arg(long, value_name = "ADDR", value_parser = value::<ListenAddress>())]
@@ -99,7 +113,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub explain: bool,
     /// Command that handles the events, after --
-    #[arg(last = true, required_unless_present = "explain", value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["explain", "http"], value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -263,6 +277,35 @@ fn attempt_count(text: &str) -> Result<NonZeroU32, BadValue> {
     let is_number = text.bytes().all(|b| b.is_ascii_digit());
     let bad = || BadValue::new(text, "a number of attempts", "a whole number from 1", "3");
     if is_number { text.parse().map_err(|_| bad()) } else { Err(bad()) }
+}
+
+/// Where `--http` posts to.
+#[derive(Clone, Debug)]
+pub struct HttpUrl(#[cfg(feature = "http")] pub leftoff_consumer::handler::http::Endpoint);
+
+impl FromStr for HttpUrl {
+    type Err = BadValue;
+
+    /// The text is not repeated where it is refused: it may hold a password.
+    #[cfg(feature = "http")]
+    fn from_str(text: &str) -> Result<HttpUrl, BadValue> {
+        let hint =
+            "expected http://HOST[:PORT][/PATH] or https://…, for example http://localhost:8080/events";
+        text.parse()
+            .map(HttpUrl)
+            .map_err(|bad| BadValue::refuse(format!("cannot post to that URL: {bad}"), hint))
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn from_str(_text: &str) -> Result<HttpUrl, BadValue> {
+        Err(BadValue::refuse("this build has no HTTP in it", "build it with the feature http"))
+    }
+}
+
+/// A descriptor that no shell and no library has for itself, and whose number a shell can name.
+fn protocol_fd(text: &str) -> Result<u8, BadValue> {
+    let bad = || BadValue::new(text, "a descriptor for answers", "a number from 3 to 9", "3");
+    text.parse().ok().filter(|fd| (3..=9).contains(fd)).ok_or_else(bad)
 }
 
 /// How many at a time: handlers, or events of one.

@@ -8,7 +8,7 @@ use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::PartitionKey;
 
-use super::out;
+use super::{handlers, out};
 use crate::cli::args::Global;
 use crate::cli::args::run::{Order, RunArgs};
 use crate::cli::failure::Failure;
@@ -115,11 +115,13 @@ fn place_words(row: &MatrixRow) -> [(&'static str, String); 5] {
     ]
 }
 
-/// How events are handed out, where it is not one after the other.
+/// What handlers do beside their records, and how events are handed out where it is not one after the other.
 fn hand_words(args: &RunArgs) -> Vec<(&'static str, String)> {
     let (concurrency, pipeline) = (args.concurrency, args.pipeline);
+    let mut rows: Vec<_> =
+        handlers::effects(args).map(|text| ("effects", text.to_owned())).into_iter().collect();
     if concurrency == 1 && pipeline == 1 {
-        return Vec::new();
+        return rows;
     }
     let order = match args.order {
         Order::Partition => "those of a partition one after the other",
@@ -132,7 +134,8 @@ fn hand_words(args: &RunArgs) -> Vec<(&'static str, String)> {
         (commands, events) => format!("by {commands} commands that have up to {events} at a time each"),
     };
     let words = format!("{at_a_time}, {order}; records are written in the order of the offsets");
-    vec![("handled", words)]
+    rows.push(("handled", words));
+    rows
 }
 
 fn write_row(out: &mut Vec<u8>, words: &[(&str, String)], place: &str) -> io::Result<()> {

@@ -1,19 +1,18 @@
 //! `leftoff run`: events go to a command that is kept alive, its records to a place, and the offset is saved behind them.
 
 mod explain;
+mod handlers;
 mod live;
 mod metrics;
 mod out;
 
-use std::io;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leftoff::source::StoreSource;
 use leftoff::store::{HandlerLock, LockError, Store};
-use leftoff_consumer::handler::{Child, ChildConfig, Handler};
+use leftoff_consumer::handler::Handler;
+use leftoff_consumer::handler::child::Running;
 use leftoff_consumer::runner::{
     About, Handlers, Parts, Refusal, Report, RunError, RunFailure, Runner, StopReason, SystemClock,
 };
@@ -40,12 +39,14 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         return explain::explain(global, args);
     }
     out::check(args)?;
-    let stop = stop::on_signals()?;
+    let running = Running::default();
+    let stop = stop::on_signals_with(handlers::end_of(running.clone()))?;
     let listener = args.metrics_listen.as_ref().map(listen).transpose()?;
     // The group before the directory: whoever is waited for here needs the directory to stop well.
     check_ours(global)?;
     let lock = take_group(global, &args.group)?;
     let lent = lock.share().map_err(|error| Failure::storage(format!("cannot lend a lock: {error}")))?;
+    let common = handlers::Common { lock: lent, stop: stop.clone(), running };
     let store = open_existing(global, "run")?;
     check_topics(&store, &args.topics)?;
     let failed = |error| from_store(&global.data, error);
@@ -60,22 +61,18 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         let at = metrics.serve(listener, store.glimpses())?;
         live.note("metrics", &format!("metrics are at http://{at}/metrics"));
     }
-    let mut children = (0..args.concurrency)
-        .map(|_| {
-            let lent = lent.try_clone()?;
-            Ok(Child::new(ChildConfig { lock: Some(lent), ..child(args, stop.clone(), live.stderr()) }))
-        })
-        .collect::<io::Result<Vec<Child>>>()
-        .map_err(|error| Failure::storage(format!("cannot lend a lock: {error}")))?;
-    drop(lent);
+    let mut handlers = handlers::make(args, &common, || live.stderr())?;
+    drop(common);
     let row = sink.row();
     live.note("promise", &format!("{}: {}: {}", sink.place(), row.promise, row.meaning));
     let parts = Parts {
         source: &mut source,
         handlers: if args.concurrency == 1 && args.pipeline == 1 {
-            Handlers::One(&mut children[0])
+            Handlers::One(&mut *handlers[0])
         } else {
-            Handlers::Crew(children.iter_mut().map(|child| child as &mut (dyn Handler + Send)).collect())
+            Handlers::Crew(
+                handlers.iter_mut().map(|handler| &mut **handler as &mut (dyn Handler + Send)).collect(),
+            )
         },
         sink: sink.as_mut(),
         progress: &mut live,
@@ -137,20 +134,6 @@ fn check_topics(store: &Store, names: &[String]) -> Result<(), Failure> {
         store.with_state(|state| find_topic(state.topics().collect::<Vec<_>>().into_iter(), name))?;
     }
     Ok(())
-}
-
-fn child(args: &RunArgs, stop: Arc<AtomicBool>, stderr: live::StderrTo) -> ChildConfig {
-    let (program, rest) = args.command.split_first().expect("clap asks for a command");
-    ChildConfig {
-        topic: args.topics.join(","),
-        group: args.group.clone(),
-        timeout: args.handler_timeout,
-        pipeline: args.pipeline,
-        drain: args.drain,
-        stop: Some(stop),
-        stderr,
-        ..ChildConfig::new(program, rest)
-    }
 }
 
 /// What was done, and where each partition goes on.
