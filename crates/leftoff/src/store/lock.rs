@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use rustix::fs::{FlockOperation, flock};
 
 /// How often a waiting process looks whether a lock is free. `flock` has no time-out of its own.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Of those that a killed runner left behind, so many are named.
+const MAX_NAMED_HEIRS: usize = 4;
 /// A lock file's text is a line; more is not read.
 const TEXT_LIMIT_BYTES: u64 = 512;
 
@@ -198,14 +200,52 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// What the holder of a lock wrote into its file.
-fn read_holder(file: File) -> std::io::Result<String> {
+/// What the holder of a lock wrote into its file; and if it is gone, whom it left behind with the lock.
+fn read_holder(mut file: File) -> std::io::Result<String> {
     let mut text = String::new();
-    file.take(TEXT_LIMIT_BYTES).read_to_string(&mut text)?;
-    Ok(match text.trim() {
-        "" => "another process".to_owned(),
-        text => text.to_owned(),
-    })
+    (&mut file).take(TEXT_LIMIT_BYTES).read_to_string(&mut text)?;
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok("another process".to_owned());
+    }
+    Ok(left_behind(&file, text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// `pid 4711 (run, gone; its handler, pid 4712, works on)`. `None` if the writer of the text still has the lock, and where
+/// it cannot be seen who has a file open.
+fn left_behind(file: &File, text: &str) -> Option<String> {
+    let (pid, verb) = text.strip_prefix("pid ")?.strip_suffix(')')?.split_once(" (")?;
+    let proc = Path::new("/proc");
+    let name = std::fs::read_link(proc.join("self/fd").join(file.as_raw_fd().to_string())).ok()?;
+    let has_it = |pid: &str| -> std::io::Result<bool> {
+        let descriptors = std::fs::read_dir(proc.join(pid).join("fd"))?;
+        Ok(descriptors.flatten().any(|fd| std::fs::read_link(fd.path()).is_ok_and(|link| link == name)))
+    };
+    match has_it(pid) {
+        Ok(false) => {}
+        Ok(true) => return None,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        // Another user's process cannot be looked into: it may well have it.
+        Err(_) => return None,
+    }
+    let own = std::process::id().to_string();
+    let pids =
+        std::fs::read_dir(proc).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut heirs: Vec<u32> = pids
+        .filter(|pid| *pid != own && pid.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|pid| has_it(pid).unwrap_or(false))
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    heirs.sort_unstable();
+    heirs.truncate(MAX_NAMED_HEIRS);
+    let heirs: Vec<String> = heirs.iter().map(|pid| format!("pid {pid}")).collect();
+    let whose = match heirs.len() {
+        0 => return None,
+        1 => "its handler",
+        _ => "its handlers",
+    };
+    let work = if heirs.len() == 1 { "works" } else { "work" };
+    Some(format!("pid {pid} ({verb}, gone; {whose}, {}, {work} on)", heirs.join(" and ")))
 }
 
 fn open(path: &Path) -> Result<File, LockError> {

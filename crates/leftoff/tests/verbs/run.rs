@@ -176,23 +176,37 @@ fn a_signal_stops_it_cleanly_while_others_write() {
 /// A handler that outlives its runner would work beside the next one: it is waited for, and named.
 #[test]
 fn a_handler_that_was_left_behind_keeps_the_next_runner_out() {
+    left_behind("");
+    left_behind("--protocol-fd 3");
+    left_behind("--exec-per-event");
+}
+
+fn left_behind(flags: &str) {
     let dir = folder(1);
-    let mut runner = Background::start(dir.path(), "run -t t -g g --out file:out -- sh deaf.sh pid");
+    let mut runner =
+        Background::start(dir.path(), &format!("run -t t -g g --out file:out {flags} -- sh deaf.sh pid"));
     let handler = pid_in(&dir.path().join("pid"));
     let pid = runner.0.id();
     runner.signal("-KILL");
     assert_eq!(runner.end(), None);
+    let left = format!("pid {pid} (run, gone; its handler, pid {handler}, works on)");
     check_in(
         &dir,
-        "
-        $ run -t t -g g --out file:out --timeout 100ms -- sh copy.sh
-        ! group 'g' is in use by pid [..] (run), or by a handler that it left behind; waiting for its end
-        ! error: group 'g' is in use by pid [..] (run), or by a handler that it left behind
-        ! hint: one runner works for a group at a time; stop it, or end its handler, and try again
-        = 4
-        ",
+        &format!(
+            "
+            $ run -t t -g g --out file:out --timeout 100ms -- sh copy.sh
+            ! group 'g' is in use by {left}; waiting for its end
+            ! error: group 'g' is in use by {left}
+            ! hint: one runner works for a group at a time; stop it, or end its handler, and try again
+            = 4
+            "
+        ),
     );
-    assert!(stdout(dir.path(), "groups describe g -t t").contains(&format!(":{pid} ")));
+    let described = stdout(dir.path(), "groups describe g -t t");
+    assert!(
+        described.contains(&format!(":{pid} (gone; its handler, pid {handler}, works on)")),
+        "{described}"
+    );
     kill("-KILL", handler);
     check_in(&dir, "$ run -t t -g g -q --out file:out --until-end -- sh copy.sh");
 }

@@ -246,7 +246,14 @@ impl Holder {
         let lock = HandlerLock::holder(&global.data, group.name())
             .map_err(|error| Failure::storage(error.to_string()).because(error))?;
         Ok(match (group.members().first(), lock) {
-            (Some(member), Some(holder)) if is_of(member, &holder) => Holder::Alive(name(member)),
+            (Some(member), Some(holder)) if is_of(member, &holder) => {
+                // It is gone, and its handler works on: the group is held.
+                let left = holder.split_once(", gone").map_or("", |(_, left)| left.trim_end_matches(')'));
+                match left {
+                    "" => Holder::Alive(name(member)),
+                    left => Holder::Alive(format!("{} (gone{left})", name(member))),
+                }
+            }
             // It has the lock and has not joined yet: the member is the one before it.
             (Some(_), Some(holder)) => Holder::Alive(holder),
             (Some(member), None) => Holder::Gone(name(member)),

@@ -106,25 +106,22 @@ fn listen(address: &ListenAddress) -> Result<TcpListener, Failure> {
 
 /// Takes the group's lock, which a handler whose runner was killed still holds.
 fn take_group(global: &Global, group: &str) -> Result<HandlerLock, Failure> {
-    let in_use = |holder: &str| {
-        Failure::refused(format!(
-            "group '{group}' is in use by {holder}, or by a handler that it left behind"
-        ))
-        .hint("one runner works for a group at a time; stop it, or end its handler, and try again")
+    let in_use = |holder: &str| match holder.contains(", gone; ") {
+        true => format!("group '{group}' is in use by {holder}"),
+        // Where it cannot be seen who has the lock.
+        false => format!("group '{group}' is in use by {holder}, or by a handler that it left behind"),
     };
     match HandlerLock::take(&global.data, group, "run", WAIT_SILENTLY) {
         Ok(lock) => return Ok(lock),
-        Err(LockError::Held { holder, .. }) => note(
-            global,
-            &format!(
-                "group '{group}' is in use by {holder}, or by a handler that it left behind; waiting for its end"
-            ),
-        ),
+        Err(LockError::Held { holder, .. }) => {
+            note(global, &format!("{}; waiting for its end", in_use(&holder)));
+        }
         Err(error) => return Err(Failure::storage(error.to_string()).because(error)),
     }
     let wait = global.timeout.unwrap_or(WAIT_FOR_HANDLER);
     HandlerLock::take(&global.data, group, "run", wait).map_err(|error| match error {
-        LockError::Held { holder, .. } => in_use(&holder),
+        LockError::Held { holder, .. } => Failure::refused(in_use(&holder))
+            .hint("one runner works for a group at a time; stop it, or end its handler, and try again"),
         error @ LockError::Io { .. } => Failure::storage(error.to_string()).because(error),
     })
 }
