@@ -4,6 +4,7 @@
 //! and names what it skipped and why. With `CI=true` nothing may be skipped.
 
 mod dump;
+mod handlers;
 mod kafka;
 mod kafka_dump;
 mod leftoff;
@@ -20,11 +21,18 @@ struct Judge {
     run: fn() -> anyhow::Result<Verdict>,
 }
 
-const JUDGES: &[Judge] = &[Judge {
-    name: "kafka-dump",
-    about: "Apache Kafka's DumpLogSegments reads our segments, indexes and offsets log",
-    run: kafka_dump::run,
-}];
+const JUDGES: &[Judge] = &[
+    Judge {
+        name: "kafka-dump",
+        about: "Apache Kafka's DumpLogSegments reads our segments, indexes and offsets log",
+        run: kafka_dump::run,
+    },
+    Judge {
+        name: "handlers",
+        about: "Python, Node and Go run the examples, one event at a time and in a pipeline",
+        run: handlers::run,
+    },
+];
 
 /// What a judge says.
 enum Verdict {
