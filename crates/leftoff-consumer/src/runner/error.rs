@@ -58,7 +58,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::HandlerStart(_) | RunError::HandlerIdle(_) | RunError::HandlerFailed(_) => 1,
-            RunError::Source(SourceError::Unreachable(_)) => 3,
+            RunError::Source(SourceError::Unreachable(_)) | RunError::Sink(SinkError::Unreachable(_)) => 3,
             RunError::Refused(_)
             | RunError::Fenced { .. }
             | RunError::Sink(SinkError::Refused(_))

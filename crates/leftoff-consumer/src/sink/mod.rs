@@ -15,6 +15,9 @@ use crate::source::PartitionId;
 pub mod file;
 mod line;
 mod outcomes;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+mod postgres_url;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod stdout;
@@ -22,6 +25,9 @@ pub mod stdout;
 pub use file::FileSink;
 pub use line::ID_KEY;
 pub use outcomes::{OutcomeRange, outcome_lines, outcome_ranges, skipped_ranges};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresSink;
+pub use postgres_url::PostgresUrl;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteSink;
 pub use stdout::StdoutSink;
@@ -230,6 +236,9 @@ pub enum SinkError {
     /// It does not do what is asked, for safety: the text names the file and what to do. Nothing was changed.
     #[error("{0}")]
     Refused(String),
+    /// It cannot be reached, or went away and stayed away. Nothing is lost; the text says what is known.
+    #[error("{0}")]
+    Unreachable(String),
     /// Its storage failed.
     #[error("{what}: {error}")]
     Storage {

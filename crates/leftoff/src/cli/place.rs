@@ -5,11 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use leftoff_consumer::sink::PostgresUrl;
+
 use super::args::value::topic_name;
 use super::bad_value::{BadValue, shorten};
 
 /// What the help of every flag that takes a place says.
-pub const PLACE_FORMS: &str = "file:PATH, sqlite:FILE[?table=NAME], topic:NAME or stdout";
+pub const PLACE_FORMS: &str =
+    "file:PATH, sqlite:FILE[?table=NAME], postgres://USER@HOST/DATABASE[?table=NAME], topic:NAME or stdout";
 
 /// Where effects are written. Its `Display` is safe to show and to keep: passwords never appear in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub enum Place {
         /// The table of records that name none; the usual one without it.
         table: Option<String>,
     },
+    /// A PostgreSQL database, which keeps the offset in the same transaction.
+    Postgres(PostgresUrl),
     /// A topic of the same directory.
     Topic(String),
     /// The command's own stdout: seen by whoever reads it, kept by nobody.
@@ -50,7 +55,8 @@ impl FromStr for Place {
             "file" => Ok(Place::File(PathBuf::from(rest))),
             "sqlite" => sqlite(rest),
             "topic" => topic_name(rest).map(Place::Topic),
-            "postgres" | "postgresql" | "http" | "https" | "cmd" => Err(BadValue::refuse(
+            "postgres" | "postgresql" => postgres(text),
+            "http" | "https" | "cmd" => Err(BadValue::refuse(
                 format!("places of the kind '{scheme}:' are not in this version"),
                 format!("write {PLACE_FORMS}, for example file:alerts.ndjson"),
             )),
@@ -70,6 +76,7 @@ impl fmt::Display for Place {
             Place::Sqlite { path, table: Some(table) } => {
                 write!(f, "sqlite:{}?table={table}", path.display())
             }
+            Place::Postgres(url) => write!(f, "{url}"),
             Place::Topic(name) => write!(f, "topic:{name}"),
             Place::Stdout => f.write_str("stdout"),
         }
@@ -97,6 +104,16 @@ fn sqlite(text: &str) -> Result<Place, BadValue> {
         ));
     }
     Ok(Place::Sqlite { path: PathBuf::from(path), table })
+}
+
+/// The error has nothing of the text: what is not understood could be a password.
+fn postgres(text: &str) -> Result<Place, BadValue> {
+    text.parse().map(Place::Postgres).map_err(|why| {
+        BadValue::refuse(
+            why,
+            "write postgres://USER@HOST:PORT/DATABASE, and the password into PGPASSWORD or ~/.pgpass",
+        )
+    })
 }
 
 /// What stands in place of a password.

@@ -162,11 +162,11 @@ fn what_was_produced_twice_is_handled_once() {
         > lost: [] | handled twice: []
         $ run -t t -g g --out topic:out --dedupe key -- sh copy.sh
         ! error: --dedupe cannot be used with topic:out: it keeps what came of each event, and not the ids of events
-        ! hint: --out sqlite:FILE keeps ids, rows and offset in one transaction
+        ! hint: --out sqlite:FILE and --out postgres://… keep ids, rows and offset in one transaction
         = 4
         $ run -t t -g g --dedupe key --explain
         ! error: --dedupe cannot be used with stdout: nothing there keeps the ids of events
-        ! hint: --out sqlite:FILE keeps ids, rows and offset in one transaction
+        ! hint: --out sqlite:FILE and --out postgres://… keep ids, rows and offset in one transaction
         = 4
         "#,
     );

@@ -30,7 +30,7 @@ pub struct RunArgs {
     /// Group whose offset is saved after each event is handled
     #[arg(short, long, value_name = "GROUP", value_parser = parsed(group_name))]
     pub group: String,
-    /// Where the records that the command answers go: file:PATH, sqlite:FILE, topic:NAME or stdout
+    /// Where the records that the command answers go: file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE, topic:NAME or stdout
     #[arg(long, value_name = "PLACE", default_value = "stdout", value_parser = value::<Place>())]
     #[arg(long_help = format!("Where the records that the command answers go: {PLACE_FORMS}"))]
     pub out: Place,

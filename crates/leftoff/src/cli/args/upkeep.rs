@@ -78,7 +78,7 @@ pub struct CheckArgs {
     /// Only this topic; may be repeated [default: all that it has offsets for]
     #[arg(short, long = "topic", value_name = "TOPIC", value_parser = value::<TopicPartitions>())]
     pub topics: Vec<TopicPartitions>,
-    /// Where its effects are: file:PATH, sqlite:FILE or topic:NAME; without it only the offsets are looked at
+    /// Where its effects are: file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE or topic:NAME; without it only the offsets are looked at
     #[arg(long, value_name = "PLACE", value_parser = value::<Place>())]
     #[arg(long_help = format!("Where its effects are: {PLACE_FORMS}. What `leftoff run` writes names the place of each event; \
         in any other file a line is the key of its event, or the value where there is no key. Without it only the \

@@ -33,8 +33,18 @@ fn other_places_are_refused_and_no_refusal_repeats_a_password() {
         ("sqlite::memory:", "'sqlite::memory:' names no file"),
         ("sqlite:a.db?password=hunter2", "'password=***' is not a parameter of sqlite:"),
         ("sqlite:a.db?table=", "'table=' is not a parameter of sqlite:"),
-        ("postgres://u:hunter2@h/db", "places of the kind 'postgres:' are not in this version"),
-        ("postgresql://u:hunter2@h/db", "places of the kind 'postgresql:' are not in this version"),
+        (
+            "postgres://u:hunter2@h/db",
+            "this version does not encrypt what it sends to another machine: use a tunnel, or allow it with sslmode=disable",
+        ),
+        (
+            "postgresql://u:hunter2@localhost/db?sslmode=require",
+            "sslmode=require is not in this version, which does not encrypt: use a tunnel or a socket, and write sslmode=disable",
+        ),
+        (
+            "postgres://u:hunter2/@localhost/db",
+            "a '@', ':', '/' or '?' in a user, password or parameter is written %40, %3A, %2F or %3F",
+        ),
         ("topic:a b", "'a b' is not a topic name"),
         ("topic:", "'' is not a topic name"),
         ("http://h/?token=hunter2", "places of the kind 'http:' are not in this version"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use leftoff_consumer::runner::own_words;
-use leftoff_consumer::sink::{FileSink, SinkError};
+use leftoff_consumer::sink::{FileSink, PostgresUrl, SinkError};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::coordinator::{Group, MAX_METADATA_BYTES, PartitionKey};
 use leftoff_wire::Committed;
@@ -28,10 +28,12 @@ pub fn metadata_of(place: &Place) -> String {
         Place::Sqlite { path, table } => {
             absolute(path).map(|path| Place::Sqlite { path, table: table.clone() })
         }
+        // Its password, if the address has one, is not kept.
+        Place::Postgres(_) => Some(place.clone()),
         Place::Topic(_) | Place::Stdout => None,
     };
     // What is shown of a path that is not UTF-8 would name another one.
-    let absolute = absolute.filter(|place| path_of(place).is_some_and(|path| path.to_str().is_some()));
+    let absolute = absolute.filter(|place| path_of(place).is_none_or(|path| path.to_str().is_some()));
     let text = absolute.map(|place| format!("{PREFIX}{place}"));
     text.filter(|text| text.len() <= MAX_METADATA_BYTES).unwrap_or_default()
 }
@@ -44,13 +46,13 @@ pub fn keeper_in(metadata: &str) -> Option<Place> {
 
 /// Whether a place's own word counts.
 pub fn keeps_offset(place: &Place) -> bool {
-    path_of(place).is_some()
+    matches!(place, Place::File(_) | Place::Sqlite { .. } | Place::Postgres(_))
 }
 
 fn path_of(place: &Place) -> Option<&Path> {
     match place {
         Place::File(path) | Place::Sqlite { path, .. } => Some(path),
-        Place::Topic(_) | Place::Stdout => None,
+        Place::Postgres(_) | Place::Topic(_) | Place::Stdout => None,
     }
 }
 
@@ -65,6 +67,7 @@ pub fn next_in(place: &Place, group: &str) -> Result<Option<Next>, Failure> {
             Ok(state.filter(|state| state.group == group).map(|state| state.next))
         }
         Place::Sqlite { path, .. } => sqlite_next(path, group),
+        Place::Postgres(url) => postgres_next(url, group),
         Place::Topic(_) | Place::Stdout => Ok(None),
     }
 }
@@ -81,6 +84,26 @@ fn sqlite_next(path: &Path, group: &str) -> Result<Option<Next>, Failure> {
 #[cfg(not(feature = "sqlite"))]
 fn sqlite_next(_path: &Path, _group: &str) -> Result<Option<Next>, Failure> {
     Err(no_sqlite())
+}
+
+#[cfg(feature = "postgres")]
+fn postgres_next(url: &PostgresUrl, group: &str) -> Result<Option<Next>, Failure> {
+    use leftoff_consumer::sink::postgres::PostgresReader;
+
+    let Some(reader) = PostgresReader::open(url, group).map_err(from_sink)? else { return Ok(None) };
+    let is_claimed = reader.is_claimed().map_err(from_sink)?;
+    is_claimed.then(|| reader.next().map_err(from_sink)).transpose()
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres_next(_url: &PostgresUrl, _group: &str) -> Result<Option<Next>, Failure> {
+    Err(no_postgres())
+}
+
+/// What a build without PostgreSQL says of its places.
+#[cfg(not(feature = "postgres"))]
+pub fn no_postgres() -> Failure {
+    Failure::usage("this build cannot use postgres: places").hint("build it with the feature postgres")
 }
 
 /// What a build without SQLite says of its places.
@@ -158,6 +181,7 @@ impl Authorities {
 pub fn from_sink(error: SinkError) -> Failure {
     match error {
         SinkError::Refused(text) => Failure::refused(text),
+        SinkError::Unreachable(text) => Failure::cannot_reach(text),
         error @ SinkError::Storage { .. } => Failure::storage(error.to_string()).because(error),
     }
 }
@@ -183,6 +207,9 @@ mod tests {
         {
             assert_eq!(keeper_in(other), None, "{other}");
         }
+        let postgres = metadata_of(&"postgres://u:hunter2@localhost/db?table=t".parse().unwrap());
+        assert_eq!(postgres, "out=postgres://u@localhost/db?table=t");
+        assert_eq!(keeper_in(&postgres), postgres[4..].parse().ok());
         assert_eq!(metadata_of(&Place::Stdout), "");
         assert_eq!(metadata_of(&Place::File("x".repeat(MAX_METADATA_BYTES).into())), "");
     }

@@ -258,7 +258,7 @@ fn die_after(
     match ended {
         Ok(()) => false,
         Err(SinkError::Storage { .. }) => true,
-        Err(SinkError::Refused(text)) => panic!("step {steps}: {text}"),
+        Err(SinkError::Refused(text) | SinkError::Unreachable(text)) => panic!("step {steps}: {text}"),
     }
 }
 

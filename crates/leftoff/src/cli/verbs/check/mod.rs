@@ -4,6 +4,8 @@
 mod effects;
 mod evidence;
 mod offsets;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod topic;
@@ -12,8 +14,8 @@ use std::path::Path;
 
 use leftoff::topic_sink::Outlet;
 use leftoff_audit::{Demand, Limits, PartitionFacts, Question, Verdict, audit, python_list};
-use leftoff_consumer::sink::FileSink;
 use leftoff_consumer::sink::file::FileState;
+use leftoff_consumer::sink::{FileSink, PostgresUrl};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::{Group, PartitionKey};
@@ -32,6 +34,8 @@ use crate::cli::table::Format;
 
 use effects::FileEffects;
 use evidence::{Effects, LogAndEffects};
+#[cfg(feature = "postgres")]
+use postgres::{PostgresEffects, PostgresReader};
 #[cfg(feature = "sqlite")]
 use sqlite::{SqliteEffects, SqliteReader};
 use topic::TopicEffects;
@@ -44,6 +48,7 @@ pub fn check(global: &Global, args: &CheckArgs) -> Result<(), Failure> {
             .hint("name the place that the effects went to, as in --out file:PATH, or leave --out away")),
         Some(Place::File(path)) => check_file(global, args, path),
         Some(Place::Sqlite { path, .. }) => check_sqlite(global, args, path),
+        Some(Place::Postgres(url)) => check_postgres(global, args, url),
         Some(Place::Topic(name)) => check_topic(global, args, name),
     }
 }
@@ -104,18 +109,46 @@ fn check_sqlite(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fa
     let Some(reader) =
         reader.map(|reader| claimed(&reader).map(|is| is.then_some(reader))).transpose()?.flatten()
     else {
-        return Err(Failure::refused(format!("group '{}' never wrote to {shown}", args.group)).hint(
-            format!("`leftoff groups describe {}` shows where its offsets and effects are", args.group),
-        ));
+        return Err(never_wrote(&args.group, &shown));
     };
     let next = reader.next().map_err(from_sink)?;
+    check_database(global, args, &next, &SqliteEffects(reader))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_postgres(_global: &Global, _args: &CheckArgs, _url: &PostgresUrl) -> Result<(), Failure> {
+    Err(super::authority::no_postgres())
+}
+
+/// Offset, rows and evidence are those of one moment.
+#[cfg(feature = "postgres")]
+fn check_postgres(global: &Global, args: &CheckArgs, url: &PostgresUrl) -> Result<(), Failure> {
+    let reader = PostgresReader::open(url, &args.group).map_err(from_sink)?;
+    let Some(reader) = reader else { return Err(never_wrote(&args.group, url)) };
+    if !reader.is_claimed().map_err(from_sink)? {
+        return Err(never_wrote(&args.group, url));
+    }
+    let next = reader.next().map_err(from_sink)?;
+    check_database(global, args, &next, &PostgresEffects(reader))
+}
+
+fn never_wrote(group: &str, place: &dyn std::fmt::Display) -> Failure {
+    Failure::refused(format!("group '{group}' never wrote to {place}"))
+        .hint(format!("`leftoff groups describe {group}` shows where its offsets and effects are"))
+}
+
+fn check_database(
+    global: &Global,
+    args: &CheckArgs,
+    next: &Next,
+    effects: &dyn Effects,
+) -> Result<(), Failure> {
     let view = open_view(global)?;
-    let topics = topics(view.state(), args, Some(&next))?;
-    let effects = SqliteEffects(reader);
+    let topics = topics(view.state(), args, Some(next))?;
     let mut verdicts = Vec::new();
     for topic in &topics {
-        let facts = facts(view.state(), view.state(), &args.group, topic, Some(&next));
-        verdicts.push(judge(view.state(), topic, &topics, &effects, &facts)?);
+        let facts = facts(view.state(), view.state(), &args.group, topic, Some(next));
+        verdicts.push(judge(view.state(), topic, &topics, effects, &facts)?);
     }
     show(global, &verdicts)?;
     answer(&verdicts, args.drained)

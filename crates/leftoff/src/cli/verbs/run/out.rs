@@ -21,6 +21,10 @@ pub fn row(args: &RunArgs) -> MatrixRow {
         Place::Sqlite { .. } => leftoff_consumer::sink::sqlite::ROW,
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => StdoutSink::new().row(),
+        #[cfg(feature = "postgres")]
+        Place::Postgres(_) => leftoff_consumer::sink::postgres::ROW,
+        #[cfg(not(feature = "postgres"))]
+        Place::Postgres(_) => StdoutSink::new().row(),
         Place::Topic(_) => topic_sink::ROW,
         Place::Stdout => StdoutSink::new().row(),
     }
@@ -35,8 +39,9 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
             crate::cli::args::run::Require::AtLeastOnce => "at least once",
             crate::cli::args::run::Require::ExactlyOnce => "exactly once",
         };
-        return Err(Failure::refused(format!("{place} promises {promise}, and {asked} is required"))
-            .hint("file:PATH, sqlite:FILE and topic:NAME keep records and offset in one step"));
+        return Err(Failure::refused(format!("{place} promises {promise}, and {asked} is required")).hint(
+            "file:PATH, sqlite:FILE, postgres://… and topic:NAME keep records and offset in one step",
+        ));
     }
     if args.dedupe.is_some() {
         check_keeps_ids(&args.out)?;
@@ -52,6 +57,8 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
         .hint("name another topic with --out")),
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => Err(crate::cli::verbs::authority::no_sqlite()),
+        #[cfg(not(feature = "postgres"))]
+        Place::Postgres(_) => Err(crate::cli::verbs::authority::no_postgres()),
         _ => Ok(()),
     }
 }
@@ -59,12 +66,12 @@ pub fn check(args: &RunArgs) -> Result<(), Failure> {
 /// Ids that are not kept in one step with the outcomes would call an event a copy that is not, or miss one that is.
 fn check_keeps_ids(place: &Place) -> Result<(), Failure> {
     let why = match place {
-        Place::Sqlite { .. } => return Ok(()),
+        Place::Sqlite { .. } | Place::Postgres(_) => return Ok(()),
         Place::Stdout => "nothing there keeps the ids of events",
         Place::File(_) | Place::Topic(_) => "it keeps what came of each event, and not the ids of events",
     };
     Err(Failure::refused(format!("--dedupe cannot be used with {place}: {why}"))
-        .hint("--out sqlite:FILE keeps ids, rows and offset in one transaction"))
+        .hint("--out sqlite:FILE and --out postgres://… keep ids, rows and offset in one transaction"))
 }
 
 /// The sink. A topic that is not there is made.
@@ -84,6 +91,15 @@ pub fn open(
         }
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => return Err(crate::cli::verbs::authority::no_sqlite()),
+        #[cfg(feature = "postgres")]
+        Place::Postgres(url) => {
+            let global = global.clone();
+            let sink = leftoff_consumer::sink::PostgresSink::new(url.clone(), &args.group);
+            let sink = sink.telling(move |text| note(&global, text));
+            Box::new(if args.dedupe.is_some() { sink.keeping_ids() } else { sink })
+        }
+        #[cfg(not(feature = "postgres"))]
+        Place::Postgres(_) => return Err(crate::cli::verbs::authority::no_postgres()),
         Place::Topic(name) => {
             if store.topic(name).is_none() {
                 create_topic(store, name, 1, Vec::new())?;
