@@ -165,7 +165,7 @@ fn parts(text: &str) -> Option<Parts> {
         text.len() == form.len() && text.chars().zip(form.chars()).all(digit)
     };
     let dated = text.get(..10).filter(|date| is_like(date, "9999-99-99"));
-    let Some(rest) = text.get(dated.map_or(0, str::len)..) else { return None };
+    let rest = text.get(dated.map_or(0, str::len)..)?;
     if dated.is_some() && rest.is_empty() {
         return Some(Parts { date: true, time: false, zone: false, digits: 0 });
     }

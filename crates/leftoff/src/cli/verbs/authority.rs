@@ -207,7 +207,8 @@ mod tests {
         {
             assert_eq!(keeper_in(other), None, "{other}");
         }
-        let postgres = metadata_of(&"postgres://u:hunter2@localhost/db?table=t".parse().unwrap());
+        let postgres =
+            metadata_of(&"postgres://u:hunter2@localhost/db?table=t".parse().expect("it is a place"));
         assert_eq!(postgres, "out=postgres://u@localhost/db?table=t");
         assert_eq!(keeper_in(&postgres), postgres[4..].parse().ok());
         assert_eq!(metadata_of(&Place::Stdout), "");
