@@ -371,7 +371,7 @@ fn a_saved_offset_above_the_end_is_named() {
         "a",
         "",
         &[
-            "ahead of the end: t/0 would go on at 5, the log ends at 1",
+            "ahead of the end: t/0 would go on with offset 5, and the log's next offset is 1",
             "nothing left",
             "lost: [] | handled twice: []",
         ],

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leftoff_wire::{Committed, Offset, Uuid};
+use leftoff_wire::{Committed, Offset, Run, Uuid};
 
 /// A partition of a topic, by the topic's id: a topic that was deleted and made anew under its old name is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,13 +178,15 @@ impl fmt::Display for Decision {
         match self.from {
             None => write!(f, "{}: starts at offset {}", self.rule, self.to),
             Some(from) if from <= self.to => {
-                write!(f, "{}: skips offsets {} to {} ({} offsets)", self.rule, from, self.to, self.count)
+                write!(f, "{}: skips {}", self.rule, Run::new(from, self.to))
             }
             Some(from) => {
                 write!(
                     f,
-                    "{}: goes back from offset {} to {} ({} offsets)",
-                    self.rule, from, self.to, self.count
+                    "{}: goes back from offset {from} to offset {}: {} come again",
+                    self.rule,
+                    self.to,
+                    Run::new(self.to, from)
                 )
             }
         }

@@ -19,5 +19,5 @@ pub mod uuid;
 
 pub use checksum::crc32c;
 pub use compression::Compression;
-pub use offset::{Committed, Offset};
+pub use offset::{Committed, Offset, Run};
 pub use uuid::Uuid;

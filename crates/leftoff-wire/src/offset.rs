@@ -57,6 +57,33 @@ impl Offset {
     }
 }
 
+/// A run of offsets as people read it: first to last, both included, with their number. `offset 8`, `offsets 3 to 9 (7)`,
+/// `no offsets`. Everything that is printed of a run goes through here, so that no two places count differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first one.
+    pub from: Offset,
+    /// The one behind the last.
+    pub to: Offset,
+}
+
+impl Run {
+    /// From the first one up to the one behind the last.
+    pub const fn new(from: Offset, to: Offset) -> Run {
+        Run { from, to }
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to.since(self.from) {
+            0 => f.write_str("no offsets"),
+            1 => write!(f, "offset {}", self.from),
+            count => write!(f, "offsets {} to {} ({count})", self.from, self.to.0 - 1),
+        }
+    }
+}
+
 impl fmt::Display for Offset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

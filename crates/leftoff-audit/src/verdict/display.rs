@@ -71,7 +71,7 @@ fn write_blame(verdict: &Verdict, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for ahead in &verdict.ahead_of_end {
         writeln!(
             f,
-            "ahead of the end: {}/{} would go on at {}, the log ends at {}",
+            "ahead of the end: {}/{} would go on with offset {}, and the log's next offset is {}",
             verdict.topic, ahead.partition, ahead.saved_next, ahead.end
         )?;
     }

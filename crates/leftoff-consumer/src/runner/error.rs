@@ -1,6 +1,6 @@
 //! Why a run ends before its time, in words that name the place and the way on.
 
-use leftoff_wire::{Committed, Offset};
+use leftoff_wire::{Committed, Offset, Run};
 
 use super::report::Report;
 use crate::handler::HandlerError;
@@ -91,9 +91,9 @@ pub enum Refusal {
     },
     /// Offsets that were to be read are gone.
     #[error(
-        "{topic}/{partition}: offsets {from} to {to} (the latter not included; {count} offsets) cannot be read: {reason}\n\
+        "{topic}/{partition}: {run} cannot be read: {reason}\n\
          to skip them, and have that in the group's history: --on-gap earliest",
-        count = to.since(*from)
+        run = Run::new(*from, *to)
     )]
     Gap {
         /// The topic's name.
@@ -126,8 +126,9 @@ pub enum Refusal {
     },
     /// Nothing is saved, and that was not to be taken for a first start.
     #[error(
-        "{topic}/{partition}: nothing is saved for the group; the log has offsets {log_start} to {end} (the latter not included)\n\
-         to start: --on-no-offset earliest or latest"
+        "{topic}/{partition}: nothing is saved for the group; the log has {run}\n\
+         to start: --on-no-offset earliest or latest",
+        run = Run::new(*log_start, *end)
     )]
     NoOffset {
         /// The topic's name.

@@ -339,8 +339,8 @@ fn gaps_are_named_or_passed_by_decision() {
     };
     let before = ["seek 0:0", "handle 0:0", "write [0:0] 0->1"];
     let failure = check(case(OnGap::Stop), &[&before[..], &["group 0:1"]].concat()).unwrap_err();
-    assert!(failure.to_string().contains("offsets 1 to 5"), "{failure}");
-    assert!(failure.to_string().contains("4 offsets"), "{failure}");
+    assert!(failure.to_string().contains("offsets 1 to 4 (4)"), "{failure}");
+    assert!(failure.to_string().contains("(4)"), "{failure}");
     assert_eq!(failure.error.exit_code(), 4);
     let passed = [
         "seek 0:5",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leftoff_wire::Offset;
+use leftoff_wire::{Offset, Run};
 
 use crate::broker::directory::{self, ASIDE, METADATA_DIR, OFFSETS_DIR};
 use crate::broker::marks::{Marks, MarksError, ReadMarks};
@@ -337,19 +337,19 @@ impl std::fmt::Display for Ailment {
         match self {
             Ailment::NoMarksFile { what } => write!(f, "{what}"),
             Ailment::NoMark => f.write_str("it has no valid mark: where it was synced to is not known"),
-            Ailment::FolderGone { end } => write!(f, "the folder is gone, with offsets up to {end}"),
+            Ailment::FolderGone { end } => {
+                write!(f, "the folder is gone; its log ended before offset {end}, which comes next")
+            }
             Ailment::Short(damage) => write!(f, "{damage}"),
             Ailment::Unreadable { what } => f.write_str(what),
             Ailment::Log(finding) => {
                 let Finding { segment, position_bytes, len_bytes, from, to, kind } = finding;
+                let run = Run::new(*from, *to);
                 let what = match kind {
                     FindingKind::Damage => "damaged bytes",
                     FindingKind::Short => "synced bytes are gone",
                     FindingKind::Hole => {
-                        return write!(
-                            f,
-                            "offsets {from} to {to} are not there (a hole, as a repair leaves it)"
-                        );
+                        return write!(f, "not there: {run} (a hole, as a repair leaves it)");
                     }
                     FindingKind::EpochFell => "the leader epoch falls",
                     FindingKind::OffsetIndex => "the offset index does not fit the log",
@@ -357,7 +357,7 @@ impl std::fmt::Display for Ailment {
                 };
                 write!(
                     f,
-                    "{what} in segment {segment} at position {position_bytes} ({len_bytes} bytes), offsets {from} to {to}"
+                    "{what} in segment {segment} at position {position_bytes} ({len_bytes} bytes), {run}"
                 )
             }
         }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use leftoff_wire::Offset;
 use leftoff_wire::Uuid;
 use leftoff_wire::record_batch::Batches;
+use leftoff_wire::{Offset, Run};
 
 use crate::broker::PartitionId;
 use crate::broker::metadata::Topic;
@@ -272,7 +272,7 @@ pub enum Refusal {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// A trim outside the log.
-    #[error("cannot delete below offset {asked}: the partition has offsets {log_start} to {high_watermark}")]
+    #[error("cannot delete below offset {asked}: the partition has {run}", run = Run::new(*log_start, *high_watermark))]
     OutOfRange {
         /// What was asked.
         asked: Offset,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use leftoff_wire::Offset;
+use leftoff_wire::{Offset, Run};
 
 /// An error of one partition's log. Offsets are records' places, positions are bytes in a file.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +147,7 @@ impl LogError {
 
 /// Records that cannot be read although they were once synced. They are kept, reported, and never renumbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("offsets {from}..{to} are damaged (segment {segment}, position {position_bytes}, {len_bytes} bytes)")]
+#[error("damage at {run} (segment {segment}, position {position_bytes}, {len_bytes} bytes)", run = Run::new(*from, *to))]
 pub struct Damaged {
     /// The first offset that is lost.
     pub from: Offset,

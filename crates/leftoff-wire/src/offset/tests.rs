@@ -65,3 +65,19 @@ fn order_is_that_of_the_numbers() {
     );
     assert_eq!(format!("{:?}", Committed::after(offset(3))), "Committed(next 4)");
 }
+
+/// One message counted its end in, the next one left it out.
+#[test]
+fn a_run_is_shown_from_the_first_to_the_last() {
+    let at = |offset| Offset::new(offset).unwrap();
+    for (from, to, shown) in [
+        (3, 10, "offsets 3 to 9 (7)"),
+        (3, 5, "offsets 3 to 4 (2)"),
+        (8, 9, "offset 8"),
+        (8, 8, "no offsets"),
+        (9, 8, "no offsets"),
+        (0, 1, "offset 0"),
+    ] {
+        assert_eq!(Run::new(at(from), at(to)).to_string(), shown);
+    }
+}

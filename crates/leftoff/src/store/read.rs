@@ -2,8 +2,8 @@
 
 pub use leftoff_consumer::source::Event;
 use leftoff_engine::log::{FileRange, LogError};
-use leftoff_wire::Offset;
 use leftoff_wire::record_batch::{Batch, BatchError, BatchHeader, Limits};
+use leftoff_wire::{Offset, Run};
 
 /// Events, and where to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum ReadError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// A batch that was once synced is damaged.
-    #[error("offsets {from} to {to}: {error}")]
+    #[error("damage at {run}: {error}", run = Run::new(*from, *to))]
     Damaged {
         /// The first offset that cannot be read.
         from: Offset,
@@ -35,7 +35,7 @@ pub enum ReadError {
         error: BatchError,
     },
     /// No batch holds these offsets: a repair took damage out, or a file is gone.
-    #[error("offsets {from} to {to} are not there: a repair took damage out, or a file is gone")]
+    #[error("not there: {run}; a repair took damage out, or a file is gone", run = Run::new(*from, *to))]
     Hole {
         /// The first offset that is not there.
         from: Offset,

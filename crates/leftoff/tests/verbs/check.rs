@@ -126,12 +126,12 @@ fn without_effects_only_the_offsets_are_judged() {
         $ check -g g -q --format csv --no-headers
         > t,0,8,10,1,1,0
         $ run -t t -g g -q --out file:out --until-end -- sh copy.sh
-        ! error: t/0: offsets 8 to 9 (the latter not included; 1 offsets) cannot be read: deleted before they were handled
+        ! error: t/0: offset 8 cannot be read: deleted before they were handled
         ! to skip them, and have that in the group's history: --on-gap earliest
         = 4
         $ run -t t -g g -q --out file:out --until-end --on-gap earliest -- sh copy.sh
         $ groups history g -n 2 --format csv --no-headers
-        > [..],8,9,reset,1,[..],--on-gap earliest: skips offsets 8 to 9 (1 offsets),[..]
+        > [..],8,9,reset,1,[..],--on-gap earliest: skips offset 8,[..]
         > [..],9,10,commit,1,[..]
         ",
     );

@@ -34,11 +34,11 @@ fn places_to_start_and_to_stop() {
         ! t/0 ends at 5, before 9; --follow waits for the rest
         $ consume t -o 5
         $ consume t -o 6
-        ! error: t/0: offset 6 is not there; the partition has offsets 0 to 4
+        ! error: t/0: offset 6 is not there; the partition has offsets 0 to 4 (5)
         ! hint: -o start, -o end or -o -10 fit any partition; -p chooses partitions
         = 2
         $ consume t -o +6
-        ! error: t/0: offset 6 is not there; the partition has offsets 0 to 4
+        ! error: t/0: offset 6 is not there; the partition has offsets 0 to 4 (5)
         ! hint: [..]
         = 2
         $ consume t -o stored
@@ -144,7 +144,7 @@ fn a_group_behind_the_log_start_is_told() {
         > 0
         $ topics trim t -o 3 --noconfirm -q
         $ consume t -g g --no-commit
-        ! error: t/0: g goes on with offset 1, and the partition has offsets 3 to 3
+        ! error: t/0: g goes on with offset 1, and the partition has offset 3
         ! hint: name the place to go on, for example -o 3, or see `leftoff groups describe g`
         = 4
         $ consume t -g g --no-commit -o 3
@@ -174,7 +174,7 @@ fn damage_stops_with_its_name() {
         r"
         $ consume t
         > good
-        ! error: t/0: offsets 1 up to 2 are damaged: [..]
+        ! error: t/0: damage at offset 1: [..]
         ! hint: go on behind them with -p 0 -o 2; `leftoff doctor` tells what can be done
         = 5
         $ consume t -p 0 -o 2

@@ -44,7 +44,7 @@ fn an_event_that_no_attempt_handles_stops_the_run_or_is_skipped() {
         ! file:out: exactly once: [..]
         ! t/0 starts at offset 3
         ! t/0 offset 3: attempt 2 of 3 failed: the handler reports: no such place; again in [..]
-        ! t/0: --on-fail skip after 3 attempts: the handler reports: no such place: skips offsets 3 to 4 (1 offsets)
+        ! t/0: --on-fail skip after 3 attempts: the handler reports: no such place: skips offset 3
         ! nothing left: 6 handled, 6 written, 1 skipped, 2 failed attempts
         ! t/0 goes on at offset 10
         $ check -g g --out file:out --drained

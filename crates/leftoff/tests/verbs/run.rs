@@ -103,7 +103,7 @@ fn what_cannot_be_done_is_said() {
         ! hint: the words behind -- are the command and its arguments
         = 1
         $ run -t t -g g -q --on-no-offset stop --out file:out -- sh copy.sh
-        ! error: t/0: nothing is saved for the group; the log has offsets 0 to 10 (the latter not included)
+        ! error: t/0: nothing is saved for the group; the log has offsets 0 to 9 (10)
         ! to start: --on-no-offset earliest or latest
         = 4
         $ run -t t -g g -q --on-no-offset latest --out file:out --until-end -- sh copy.sh

@@ -126,7 +126,7 @@ fn trim_deletes_what_lies_before_an_offset() {
         > 3
         > 4
         $ consume t -o 1
-        ! error: t/0: offset 1 is not there; the partition has offsets 2 to 4
+        ! error: t/0: offset 1 is not there; the partition has offsets 2 to 4 (3)
         ! hint: [..]
         = 2
         $ topics trim t -o -1 --noconfirm

@@ -16,7 +16,7 @@ fn a_wait_ends_when_the_group_is_there_or_the_time_is_over() {
         ! group 'g' is there
         $ wait -g g --until 2001-01-01 -q
         $ wait -g g --timeout 50ms
-        ! error: group 'g' has not come so far: t/0 is at offset 4 and not yet at 10, after [..]ms
+        ! error: group 'g' has not come so far: t/0 has offset 4 as the next to read, and not yet 10, after [..]ms
         ! hint: `leftoff groups describe g` shows where it is and who holds it
         = 1
         ",

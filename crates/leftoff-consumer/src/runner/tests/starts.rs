@@ -38,7 +38,7 @@ fn where_it_starts() {
         (NONE, Some(9), (0, 9), options(), Ok((9, None))),
         (NONE, None, (3, 9), options(), Ok((3, Some("--on-no-offset earliest")))),
         (NONE, None, (3, 9), no_offset(OnNoOffset::Latest), Ok((9, Some("--on-no-offset latest")))),
-        (NONE, None, (3, 9), no_offset(OnNoOffset::Stop), Err("offsets 3 to 9")),
+        (NONE, None, (3, 9), no_offset(OnNoOffset::Stop), Err("offsets 3 to 8 (6)")),
         // The sink decides, whatever the group says.
         (Some(Some(4)), None, (0, 9), options(), Ok((4, None))),
         (Some(Some(4)), Some(2), (0, 9), options(), Ok((4, None))),
@@ -52,9 +52,9 @@ fn where_it_starts() {
         (Some(None), Some(4), (0, 9), following(), Ok((4, None))),
         (Some(None), Some(4), (0, 9), skipping(), Err("saved offset 4")),
         // Deleted before it was handled.
-        (NONE, Some(2), (3, 9), options(), Err("offsets 2 to 3")),
-        (Some(Some(2)), None, (5, 9), options(), Err("3 offsets")),
-        (Some(None), Some(2), (5, 9), options(), Err("offsets 2 to 5")),
+        (NONE, Some(2), (3, 9), options(), Err("offset 2 ")),
+        (Some(Some(2)), None, (5, 9), options(), Err("offsets 2 to 4 (3)")),
+        (Some(None), Some(2), (5, 9), options(), Err("offsets 2 to 4 (3)")),
         (NONE, Some(2), (5, 9), skipping(), Ok((5, Some("--on-gap earliest")))),
         // The log went back.
         (NONE, Some(100), (0, 80), options(), Err("the log ends at 80 (20 offsets before it)")),
@@ -98,10 +98,13 @@ fn a_jump_is_said_in_numbers() {
         end: at(80),
     };
     let back = decide(&facts, &skipping()).unwrap().decision.unwrap();
-    assert_eq!(back.to_string(), "--on-gap earliest: goes back from offset 100 to 10 (90 offsets)");
+    assert_eq!(
+        back.to_string(),
+        "--on-gap earliest: goes back from offset 100 to offset 10: offsets 10 to 99 (90) come again"
+    );
     let facts = Facts { in_group: None, ..facts };
     let latest = decide(&facts, &no_offset(OnNoOffset::Latest)).unwrap().decision.unwrap();
-    assert_eq!(latest.to_string(), "--on-no-offset latest: skips offsets 10 to 80 (70 offsets)");
+    assert_eq!(latest.to_string(), "--on-no-offset latest: skips offsets 10 to 79 (70)");
     let earliest = decide(&facts, &options()).unwrap().decision.unwrap();
     assert_eq!(earliest.to_string(), "--on-no-offset earliest: starts at offset 10");
 }

@@ -102,7 +102,7 @@ fn left(state: &State, group: &str, goals: &[Goal]) -> Result<Vec<String>, Failu
             Some(at) if at.next() >= *next => {}
             // An empty partition needs no offset.
             None if *next == standing::log(state, key.topic_id, key.partition).log_start() => {}
-            Some(at) => left.push(format!("{key} is at offset {at} and not yet at {next}")),
+            Some(at) => left.push(format!("{key} has offset {at} as the next to read, and not yet {next}")),
             None => left.push(nowhere(goal)),
         }
     }
@@ -110,7 +110,7 @@ fn left(state: &State, group: &str, goals: &[Goal]) -> Result<Vec<String>, Failu
 }
 
 fn nowhere(goal: &Goal) -> String {
-    format!("{} has no offset and should be at {}", goal.key, goal.next)
+    format!("{} has no offset, and should have {} as the next to read", goal.key, goal.next)
 }
 
 fn too_late(args: &WaitArgs, waited: Duration, left: &[String]) -> Failure {

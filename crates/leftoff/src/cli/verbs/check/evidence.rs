@@ -95,7 +95,7 @@ fn entries(log: &Log, partition: u32, step: ReadBatch, with_ids: bool) -> Vec<Re
         // Nobody can tell any more what was there.
         ReadBatch::Damaged(damaged) => {
             let dir = log.dir().display();
-            vec![Err(format!("{dir}: offsets {} to {} are damaged", damaged.from, damaged.to).into())]
+            vec![Err(format!("{dir}: {damaged}").into())]
         }
         ReadBatch::Gap { .. } => Vec::new(),
     }

@@ -162,7 +162,7 @@ impl<'a> Findings<'a> {
             // Nobody can tell any more what was there.
             Ok(ReadBatch::Damaged(damaged)) => {
                 let dir = log.dir().display();
-                Some(Err(format!("{dir}: offsets {} to {} are damaged", damaged.from, damaged.to).into()))
+                Some(Err(format!("{dir}: {damaged}").into()))
             }
             Err(error) => Some(Err(error.into())),
         });

@@ -4,7 +4,7 @@ use leftoff::store::now;
 use leftoff_engine::broker::{PartitionId, State, Topic};
 use leftoff_engine::coordinator::PartitionKey;
 use leftoff_engine::log::Log;
-use leftoff_wire::Offset;
+use leftoff_wire::{Offset, Run};
 
 use crate::cli::args::Global;
 use crate::cli::args::read_write::ConsumeArgs;
@@ -172,9 +172,9 @@ impl Partition<'_> {
     /// What there is to read, in words.
     fn there(&self) -> String {
         let Bounds { start, end, .. } = self.bounds;
-        match end.get().checked_sub(1).and_then(Offset::new) {
-            Some(last) if last >= start => format!("the partition has offsets {start} to {last}"),
-            _ => format!("the partition is empty, its next offset is {end}"),
+        match start < end {
+            true => format!("the partition has {}", Run::new(start, end)),
+            false => format!("the partition is empty, its next offset is {end}"),
         }
     }
 }

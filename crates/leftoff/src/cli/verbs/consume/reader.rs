@@ -1,8 +1,8 @@
 //! From the files of a partition to the printer: large reads, every batch checked, nothing copied but into the output.
 
 use leftoff_engine::log::{FileRange, Log, LogError};
-use leftoff_wire::Offset;
 use leftoff_wire::record_batch::{Batch, BatchError, BatchHeader, Limits};
+use leftoff_wire::{Offset, Run};
 
 use super::leg::Leg;
 use super::printer::Printer;
@@ -126,11 +126,8 @@ impl<'a> Reader<'a> {
 
     /// Offsets that no batch holds: a repair has taken them out. That is said, and reading goes on.
     fn pass_gap(&mut self, leg: &mut Leg, to: Offset) {
-        let (place, from) = (leg.place(), leg.at);
-        note(
-            self.global,
-            &format!("{place}: offsets {from} up to {to} are not there; a repair took them out"),
-        );
+        let (place, run) = (leg.place(), Run::new(leg.at, to));
+        note(self.global, &format!("{place}: not there, a repair took it out: {run}"));
         leg.at = to;
     }
 
@@ -138,9 +135,10 @@ impl<'a> Reader<'a> {
         match error {
             LogError::Damaged { damaged, .. } => self.damaged(leg, damaged.to, &damaged.to_string()),
             LogError::OutOfRange { log_start, high_watermark, .. } => Failure::refused(format!(
-                "{}: offset {} was deleted meanwhile; the partition goes from {log_start} to {high_watermark}",
+                "{}: offset {} was deleted meanwhile; the partition has {}",
                 leg.place(),
-                leg.at
+                leg.at,
+                Run::new(log_start, high_watermark)
             ))
             .hint(format!("go on with -o {log_start}")),
             LogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
@@ -161,8 +159,8 @@ impl<'a> Reader<'a> {
     fn damaged(&mut self, leg: &Leg, to: Offset, what: &str) -> Failure {
         // What came before it is good, and is wanted the more; if it cannot be written, the damage is still the news.
         drop(self.printer.flush());
-        let (place, from, number) = (leg.place(), leg.at, leg.partition.partition);
-        Failure::storage(format!("{place}: offsets {from} up to {to} are damaged: {what}")).hint(format!(
+        let (place, run, number) = (leg.place(), Run::new(leg.at, to), leg.partition.partition);
+        Failure::storage(format!("{place}: damage at {run}: {what}")).hint(format!(
             "go on behind them with -p {number} -o {to}; `leftoff doctor` tells what can be done"
         ))
     }

@@ -67,7 +67,7 @@ impl Standing {
         match &self.authority {
             Some((place, next)) if *next == copy => place.to_string(),
             Some((place, _)) => match copy {
-                Some(copy) => format!("{place} (the group's copy: {copy})"),
+                Some(copy) => format!("{place} (the group's copy: next to read {copy})"),
                 None => format!("{place} (the group has no copy)"),
             },
             None => match self.entry.as_ref().and_then(|entry| keeper_in(&entry.metadata)) {
