@@ -21,7 +21,13 @@ const ENGINE: &str = "crates/leftoff-engine/src";
 const FOLDERS: &[Folder] = &[
     Folder {
         path: "crates/leftoff-engine/src/types",
-        may: &["crate::types", "leftoff_wire::Offset", "leftoff_wire::Committed", "leftoff_wire::Uuid"],
+        may: &[
+            "crate::types",
+            "leftoff_wire::Offset",
+            "leftoff_wire::Committed",
+            "leftoff_wire::Run",
+            "leftoff_wire::Uuid",
+        ],
         others: None,
     },
     Folder {
@@ -40,6 +46,7 @@ const FOLDERS: &[Folder] = &[
             "leftoff_wire::primitives",
             "leftoff_wire::Offset",
             "leftoff_wire::Committed",
+            "leftoff_wire::Run",
             "leftoff_wire::Uuid",
         ],
         others: None,
