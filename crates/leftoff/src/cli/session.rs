@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leftoff::store::{LockError, OpenOptions, ReadError, Store, StoreError};
@@ -15,6 +16,9 @@ use leftoff_engine::log::LogError;
 use super::args::Global;
 use super::failure::Failure;
 use super::nearest::did_you_mean;
+
+/// Some verbs look more than once; a person is told once.
+static TOLD_OF_MOMENTS: AtomicBool = AtomicBool::new(false);
 
 /// How long a verb waits for another writer by default: `run` and `produce` give way within a moment.
 pub const WAIT_FOR_LOCK: Duration = Duration::from_secs(5);
@@ -80,7 +84,15 @@ pub fn check_ours(global: &Global) -> Result<(), Failure> {
 /// # Errors
 /// Exit 3 if there is no data, 4 if it is somebody else's, 5 if it is damaged.
 pub fn open_view(global: &Global) -> Result<View, Failure> {
-    View::open(&disk(&global.data)?).map_err(|error| from_open(&global.data, error))
+    let view = View::open(&disk(&global.data)?).map_err(|error| from_open(&global.data, error))?;
+    if !view.is_of_one_moment() && !TOLD_OF_MOMENTS.swap(true, Ordering::SeqCst) {
+        note(
+            global,
+            "warning: the last writer was stopped in the midst of a save, so some partitions may be shown as they were \
+             a moment before others; the next verb that writes settles it",
+        );
+    }
+    Ok(view)
 }
 
 /// The disk of an existing directory.

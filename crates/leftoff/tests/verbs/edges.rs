@@ -134,3 +134,26 @@ fn the_help_of_wait_tells_what_its_exit_codes_mean() {
         crate::script::leftoff(TempDir::new().unwrap().path()).args(["wait", "--help"]).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("1 it is not after --timeout"));
 }
+
+/// The repair of the metadata log took a topic out without a word.
+#[test]
+fn a_repair_names_the_topics_that_it_loses() {
+    let dir = TempDir::new().unwrap();
+    check_in(&dir, "$ produce t -q <<< 'a\\n'\n$ produce lost -q <<< 'a\\n'");
+    let path = dir.path().join("d/__leftoff_metadata-0/00000000000000000000.log");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(4).position(|four| four == b"lost").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    check_in(
+        &dir,
+        "
+        $ doctor --repair --no-headers --format csv
+        > __leftoff_metadata-0,damage,\"damaged bytes in segment 0 at position [..], offset 1\",\"taken out, and kept in [..]\"
+        ! before the repair: [..]
+        ! looked at [..]
+        ! warning: no record of a topic claims lost-0 any more; its events are kept in aside/lost-0
+        ! hint: make the topic again with `leftoff topics create` and append them anew, or bring back a backup
+        ",
+    );
+}

@@ -1,5 +1,7 @@
 //! `leftoff doctor`
 
+use std::path::PathBuf;
+
 use leftoff::store::{DirectoryLock, random_id};
 use leftoff_engine::broker::doctor::{Diagnosis, examine};
 use leftoff_engine::broker::{Broker, BrokerConfig};
@@ -29,7 +31,10 @@ pub fn doctor(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
         let lock = DirectoryLock::take(data, "doctor", wait);
         let lock = lock.map_err(|error| session::from_store(data, error.into()))?;
         // A start settles tails and commit sets first; where it cannot, the repair says why below.
-        restart(&disk).unwrap_or_else(|why| notes.note(&format!("before the repair: {why}")));
+        match restart(&disk) {
+            Ok(set_aside) => tell_lost(notes, &set_aside),
+            Err(why) => notes.note(&format!("before the repair: {why}")),
+        }
         Some(lock)
     } else {
         None
@@ -55,7 +60,9 @@ pub fn doctor(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
         examined.partitions, examined.segments, examined.batches, examined.bytes
     ));
     if args.repair {
-        restart(&disk).map_err(|why| Failure::storage(format!("after the repair: {why}")))?;
+        let set_aside = restart(&disk);
+        let set_aside = set_aside.map_err(|why| Failure::storage(format!("after the repair: {why}")))?;
+        tell_lost(notes, &set_aside);
     }
     drop(lock);
     let left = found.iter().filter(|it| it.ailment.is_damage() && it.repaired.is_none()).count();
@@ -72,7 +79,23 @@ pub fn doctor(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
     }
 }
 
-fn restart(disk: &std::sync::Arc<dyn leftoff_engine::disk::Disk>) -> Result<(), String> {
+/// Opens and closes the directory; the folders that no topic claimed, and that were moved away.
+fn restart(disk: &std::sync::Arc<dyn leftoff_engine::disk::Disk>) -> Result<Vec<PathBuf>, String> {
     let broker = Broker::open(disk.clone(), leftoff::store::now(), random_id(), BrokerConfig::default());
-    broker.map_err(|error| error.to_string())?.close().map_err(|error| error.to_string())
+    let broker = broker.map_err(|error| error.to_string())?;
+    let set_aside = broker.recovered().set_aside.clone();
+    broker.close().map_err(|error| error.to_string())?;
+    Ok(set_aside)
+}
+
+/// A record of the metadata log that was damaged may have been the one that made a topic. Its events are all there.
+fn tell_lost(notes: Notes, set_aside: &[PathBuf]) {
+    for path in set_aside {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let kept = path.display();
+        notes.warn(
+            &format!("no record of a topic claims {name} any more; its events are kept in {kept}"),
+            "make the topic again with `leftoff topics create` and append them anew, or bring back a backup",
+        );
+    }
 }
