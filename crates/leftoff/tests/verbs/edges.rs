@@ -157,3 +157,20 @@ fn a_repair_names_the_topics_that_it_loses() {
         ",
     );
 }
+
+/// The words after a repair that cannot help named a checksum, and no way on.
+#[test]
+fn a_lost_log_of_leftoff_itself_is_named_with_what_was_in_it() {
+    for (name, lost) in [
+        ("__consumer_offsets-0", "the offsets and the history of all groups were in"),
+        ("__leftoff_metadata-0", "the names and settings of all topics were in"),
+    ] {
+        let dir = folder(1);
+        check_in(&dir, "$ consume t -g g -n 1 -q\n> {\"id\":\"k0\"}");
+        std::fs::remove_dir_all(dir.path().join("d").join(name)).unwrap();
+        let output = crate::script::leftoff(dir.path()).args(["doctor", "--repair"]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{stderr}");
+        assert!(stderr.contains(&format!("hint: {lost} {name}: bring that folder back")), "{stderr}");
+    }
+}

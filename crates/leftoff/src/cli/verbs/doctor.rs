@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use leftoff::store::{DirectoryLock, random_id};
+use leftoff_engine::broker::directory::{METADATA_DIR, OFFSETS_DIR};
 use leftoff_engine::broker::doctor::{Diagnosis, examine};
 use leftoff_engine::broker::{Broker, BrokerConfig};
 
@@ -61,7 +62,7 @@ pub fn doctor(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
     ));
     if args.repair {
         let set_aside = restart(&disk);
-        let set_aside = set_aside.map_err(|why| Failure::storage(format!("after the repair: {why}")))?;
+        let set_aside = set_aside.map_err(|why| still_shut(&why))?;
         tell_lost(notes, &set_aside);
     }
     drop(lock);
@@ -76,6 +77,22 @@ pub fn doctor(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
         left if args.repair => Err(Failure::storage(format!("{left} findings could not be repaired"))),
         left => Err(Failure::storage(format!("{left} findings of damage"))
             .hint("`leftoff doctor --repair` sets damaged bytes aside, so that the rest can be served; nothing is deleted")),
+    }
+}
+
+/// What a repair could not do, in words that say what is lost without it.
+fn still_shut(why: &str) -> Failure {
+    let failure = Failure::storage(format!("after the repair: {why}"));
+    match why {
+        _ if why.contains(OFFSETS_DIR) => failure.hint(format!(
+            "the offsets and the history of all groups were in {OFFSETS_DIR}: bring that folder back from a backup; \
+             the events of all topics are untouched"
+        )),
+        _ if why.contains(METADATA_DIR) => failure.hint(format!(
+            "the names and settings of all topics were in {METADATA_DIR}: bring that folder back from a backup; \
+             the events are untouched, in the folders TOPIC-N"
+        )),
+        _ => failure,
     }
 }
 
