@@ -35,6 +35,18 @@ impl Leftoff {
         &self.data
     }
 
+    /// The same command on another data directory.
+    pub fn on(&self, data: PathBuf) -> Leftoff {
+        Leftoff { binary: self.binary.clone(), data }
+    }
+
+    /// A verb, to be run as the caller likes.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg("--data").arg(&self.data).args(arguments).stdin(Stdio::null());
+        command
+    }
+
     /// Runs a verb to its end and gives what it printed. Anything but success is an error with what it said.
     pub fn run(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
         let line = format!("leftoff {}", arguments.join(" "));

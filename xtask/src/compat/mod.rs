@@ -8,6 +8,7 @@ mod handlers;
 mod kafka;
 mod kafka_dump;
 mod leftoff;
+mod postgres;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -31,6 +32,11 @@ const JUDGES: &[Judge] = &[
         name: "handlers",
         about: "Python, Node and Go run the examples, one event at a time and in a pipeline",
         run: handlers::run,
+    },
+    Judge {
+        name: "postgres",
+        about: "PostgreSQL holds each event's rows once, whoever is killed; LEFTOFF_KILLS says how often",
+        run: postgres::run,
     },
 ];
 
