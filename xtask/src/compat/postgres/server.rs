@@ -27,10 +27,14 @@ impl Server {
         if let Some(found) = find() {
             return Ok(Ok(found));
         }
-        let install = Command::new("apt-get")
-            .args(["install", "-y", "-qq", "postgresql"])
-            .stdout(Stdio::null())
-            .status();
+        let apt_get = |arguments: &[&str]| {
+            let mut command = Command::new("apt-get");
+            command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+            command.stdout(Stdio::null()).status()
+        };
+        // Lists of packages that are old do not keep it from trying.
+        let _ = apt_get(&["update", "-qq"]);
+        let install = apt_get(&["install", "-y", "-qq", "postgresql"]);
         match (install, find()) {
             (_, Some(found)) => Ok(Ok(found)),
             (status, None) => {
