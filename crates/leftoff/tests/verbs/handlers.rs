@@ -60,7 +60,7 @@ fn a_stray_print_is_harmless_with_a_descriptor_for_answers() {
         ! hint: expected a number from 3 to 9, for example 3
         = 2
         $ run -t t -g g --protocol-fd 3 -q -- no-such-command-anywhere
-        ! error: cannot start the handler no-such-command-anywhere: entity not found
+        ! error: cannot start the handler no-such-command-anywhere: No such file or directory (os error 2)
         ! hint: the words behind -- are the command and its arguments
         = 1
         ",

@@ -365,11 +365,11 @@ fn find_program(program: &Path) -> io::Result<()> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path).any(|folder| is_program(&folder.join(program)));
         if !found {
-            return Err(io::Error::from(io::ErrorKind::NotFound));
+            return Err(rustix::io::Errno::NOENT.into());
         }
         found
     };
-    if found { Ok(()) } else { Err(io::Error::from(io::ErrorKind::PermissionDenied)) }
+    if found { Ok(()) } else { Err(rustix::io::Errno::ACCESS.into()) }
 }
 
 fn kill_and_reap(child: &mut std::process::Child, pid: Pid, running: &Running) {

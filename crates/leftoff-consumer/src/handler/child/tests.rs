@@ -142,9 +142,10 @@ fn with_a_descriptor_for_answers_a_print_is_harmless() {
     // Without it, the way out is named.
     fails("echo working on it", &["--protocol-fd 3"]);
     // The end of the shell between us is not mistaken for the program's.
-    for (program, why) in [("/no/such/handler", "No such file"), ("no-such-command-anywhere", "not found")] {
+    for program in ["/no/such/handler", "no-such-command-anywhere", "/etc/passwd"] {
         let config = ChildConfig { protocol_fd: Some(3), ..ChildConfig::new(program, [""; 0]) };
         let error = Child::new(config).start().unwrap_err().to_string();
+        let why = if program == "/etc/passwd" { "Permission denied" } else { "No such file" };
         assert!(error.contains("cannot start the handler") && error.contains(why), "{error}");
     }
 }
@@ -174,7 +175,13 @@ fn pipelined(body: &str) -> (Vec<u64>, Option<String>) {
     while answered.len() < 4 {
         match child.take(Duration::from_secs(60)) {
             Ok(taken) => answered.extend(taken.map(|(token, _)| token)),
-            Err(error) => return (answered, Some(error.to_string())),
+            Err(error) => {
+                assert!(child.pid().is_none(), "it is started anew, with nothing of before");
+                let delivery = Delivery { topic: "quakes", id: id(0), event: &event(1), attempt: 2 };
+                child.give(9, &delivery).unwrap();
+                assert!(matches!(child.take(Duration::from_secs(60)), Ok(Some((9, _))) | Err(_)));
+                return (answered, Some(error.to_string()));
+            }
         }
     }
     (answered, None)

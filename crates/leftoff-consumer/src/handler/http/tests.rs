@@ -8,6 +8,9 @@ use std::thread::JoinHandle;
 use super::*;
 use crate::testing::{event, id};
 
+/// The connection ends without an answer.
+const CUT: &str = "cut";
+
 /// What one connection is sent, request by request; an empty text closes it.
 type Script = Vec<Vec<String>>;
 
@@ -23,6 +26,9 @@ fn server(script: Script) -> (String, JoinHandle<Vec<(String, String)>>) {
             for answer in connection.into_iter().filter(|answer| !answer.is_empty()) {
                 let Some(request) = request(&mut reader) else { break };
                 heard.push(request);
+                if answer == CUT {
+                    break;
+                }
                 // Whoever asks may have had enough.
                 let _ = stream.write_all(answer.as_bytes());
             }
@@ -147,10 +153,13 @@ fn each_attempt_has_the_same_key_over_one_connection() {
 /// The other end may close a kept connection at any time: that is not the failure of an event.
 #[test]
 fn a_kept_connection_that_was_closed_is_made_anew() {
-    let (url, server) = server(vec![vec![ok("")], vec![ok("")], vec![ok("")]]);
+    let cut = || CUT.to_owned();
+    let (url, server) = server(vec![vec![ok("")], vec![ok(""), cut()], vec![ok(""), cut()], vec![cut()]]);
     let mut http = http(&url);
     (1..=3).for_each(|offset| assert!(matches!(give(&mut http, offset, 1), Answer::Handled { .. })));
-    assert_eq!(server.join().unwrap().len(), 3);
+    // Once; a new one that is cut as well is a failure.
+    assert!(matches!(give(&mut http, 4, 1), Answer::Failed { .. }));
+    assert_eq!(server.join().unwrap().len(), 6);
 }
 
 #[test]
