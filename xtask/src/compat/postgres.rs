@@ -110,7 +110,8 @@ impl Judge {
                         .ok()
                         .and_then(|pid| pid.parse().ok());
                     // It may have ended by itself, at the end of the topic.
-                    let _ = pid.map(|pid: u32| signal("-KILL", pid));
+                    let _ =
+                        pid.map(|pid: u32| Command::new("kill").args(["-KILL", &pid.to_string()]).output());
                 }
                 2 => self.server.end("-KILL")?,
                 _ => self.server.end("-QUIT")?,

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 
 use super::{Judge, address};
 
+const RESET: &[&str] = &["groups", "reset", "away", "-t", super::TOPIC, "--to-earliest"];
 const PASSWORD: &str = "hunter2secret";
 
 impl Judge {
@@ -53,6 +54,13 @@ impl Judge {
             &format!("a server that stayed away: {} {told}", ended.status),
         );
         self.ends("away", &place, 3, "cannot reach")?;
+        // What is only shown is shown; what is moved needs the server's word.
+        for (verb, code) in [(&["groups", "describe", "away"][..], 0), (&["groups", "ls"], 0), (RESET, 3)] {
+            let ended = self.leftoff.command(verb).output().context("a verb")?;
+            let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let is_so = ended.status.code() == Some(code) && told.contains("cannot reach");
+            self.expect("away", is_so, &format!("{verb:?} without a server: {} {told}", ended.status));
+        }
         self.server.start_again()?;
         self.ends("away", &place, 0, "nothing left")?;
         self.audit("away")

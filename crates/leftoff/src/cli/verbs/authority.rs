@@ -12,8 +12,10 @@ use leftoff_consumer::source::PartitionId;
 use leftoff_engine::coordinator::{Group, MAX_METADATA_BYTES, PartitionKey};
 use leftoff_wire::Committed;
 
-use crate::cli::failure::Failure;
+use crate::cli::args::Global;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::place::Place;
+use crate::cli::session::note;
 
 const PREFIX: &str = "out=";
 
@@ -126,11 +128,38 @@ impl Authorities {
     /// # Errors
     /// Exit 4 if one is damaged, 5 if it cannot be read.
     pub fn of(group: &Group) -> Result<Authorities, Failure> {
+        Authorities::read(group, Err)
+    }
+
+    /// The same for those who only show it: a server that cannot be reached is told of, and says nothing.
+    ///
+    /// # Errors
+    /// As [`Authorities::of`].
+    pub fn as_far_as_reached(global: &Global, group: &Group) -> Result<Authorities, Failure> {
+        Authorities::read(group, |failure| {
+            if failure.exit_code() != Exit::CannotReach as u8 {
+                return Err(failure);
+            }
+            let name = group.name();
+            note(
+                global,
+                &format!(
+                    "{failure}\ngroup '{name}' is shown by its own offsets, which are never ahead of the place's"
+                ),
+            );
+            Ok(None)
+        })
+    }
+
+    fn read(
+        group: &Group,
+        on_failure: impl Fn(Failure) -> Result<Option<Next>, Failure>,
+    ) -> Result<Authorities, Failure> {
         let mut places = BTreeMap::new();
         for (_, _, entry) in group.offsets() {
             if let Some(place) = keeper_in(&entry.metadata).filter(|_| !places.contains_key(&entry.metadata))
             {
-                let next = next_in(&place, group.name())?;
+                let next = next_in(&place, group.name()).or_else(&on_failure)?;
                 places.insert(entry.metadata.clone(), (place, next));
             }
         }

@@ -25,8 +25,9 @@ const COLUMNS: &[Column] = &[
 pub fn ls(global: &Global) -> Result<(), Failure> {
     // What the files say comes first: group and log can only be further.
     let before = open_view(global)?;
-    let authorities: Vec<Authorities> =
-        before.state().coordinator().groups().map(Authorities::of).collect::<Result<_, _>>()?;
+    let groups = before.state().coordinator().groups();
+    let authorities = groups.map(|group| Authorities::as_far_as_reached(global, group));
+    let authorities: Vec<Authorities> = authorities.collect::<Result<_, _>>()?;
     let view = open_view(global)?;
     let state = view.state();
     let none = Authorities::default();

@@ -217,14 +217,17 @@ fn first_event(log: &Log, from: Offset) -> Result<Option<i64>, Failure> {
 
 /// Looks at a group: first what the files say that it keeps its offsets in, then at everything else.
 pub fn look_at(global: &Global, group: &str) -> Result<(View, Authorities), Failure> {
-    let (view, mut authorities) = look_at_all(global, &[group])?;
-    Ok((view, authorities.pop().expect("one for each group")))
+    let before = open_view(global)?;
+    let authorities = Authorities::of(find_group(before.state(), group)?)?;
+    Ok((open_view(global)?, authorities))
 }
 
-/// The same for several, at the price of one.
+/// The same for several that are only shown, at the price of one.
 pub fn look_at_all(global: &Global, groups: &[impl AsRef<str>]) -> Result<(View, Vec<Authorities>), Failure> {
     let before = open_view(global)?;
-    let authorities = groups.iter().map(|group| Authorities::of(find_group(before.state(), group.as_ref())?));
+    let authorities = groups
+        .iter()
+        .map(|group| Authorities::as_far_as_reached(global, find_group(before.state(), group.as_ref())?));
     let authorities = authorities.collect::<Result<Vec<_>, _>>()?;
     Ok((open_view(global)?, authorities))
 }
