@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use leftoff_wire::{Committed, Offset, Run, Uuid};
 
+use crate::sink::DeadLetter;
+
 /// A partition of a topic, by the topic's id: a topic that was deleted and made anew under its old name is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId {
@@ -151,6 +153,8 @@ pub struct Save {
     pub metadata: String,
     /// Present if this is no plain move behind handled events but a decision to skip or to repeat; goes into the history.
     pub decision: Option<Decision>,
+    /// The event that the decision gives up, to be kept in the same step: where the sink does not keep dead letters.
+    pub dead: Option<Box<DeadLetter>>,
 }
 
 /// A jump that was decided, with the name of the rule and the offsets it passes over, or repeats.

@@ -197,6 +197,7 @@ impl Sink for MemSink {
                 Outcome::Filtered => "f",
                 Outcome::Skipped(_) => "s",
                 Outcome::Absorbed => "a",
+                Outcome::Dead(_) => "d",
             };
             format!("{}:{}{mark}", output.id.partition, output.offset)
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leftoff_consumer::source::PartitionId as SourceId;
-use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Request};
+use leftoff_engine::broker::{CommitSet, PartitionId, Position, Refusal, Request, Topic};
 use leftoff_engine::coordinator::{
     Commit, CommitError, Entry, GroupError, MAX_METADATA_BYTES, OffsetToCommit, Ownership, PartitionKey, Who,
     Why,
@@ -34,6 +34,8 @@ struct Kept {
     words: String,
     /// The same for one partition.
     words_of: BTreeMap<SourceId, String>,
+    /// The topic of dead letters.
+    dead_letters: String,
     /// What the sink has saved together with its records.
     saved: BTreeMap<SourceId, Committed>,
 }
@@ -140,6 +142,19 @@ impl Hold {
 
     pub(crate) fn set_words_of(&self, id: SourceId, words: String) {
         self.kept().words_of.insert(id, words);
+    }
+
+    pub(crate) fn set_dead_letters(&self, topic: String) {
+        self.kept().dead_letters = topic;
+    }
+
+    /// Where dead letters are appended.
+    pub(crate) fn dead_letters_to(&self) -> Result<(PartitionId, Topic), String> {
+        let name = self.kept().dead_letters.clone();
+        let topic = self.store.topic(&name).ok_or_else(|| {
+            format!("dead letters go to topic {name:?}, which does not exist; `leftoff topics create {name}` makes it")
+        })?;
+        Ok((PartitionId { topic_id: topic.topic_id, partition: 0 }, topic))
     }
 
     /// The sink has saved this one.

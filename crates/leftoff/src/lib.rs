@@ -8,10 +8,12 @@
 //! | [`store`] | what that is made of: one writer of a directory, and everything that can be asked of it |
 //! | [`source`] | the consumer runtime's source over a directory |
 //! | [`topic_sink`] | the consumer runtime's sink into the same directory: records and offset in one step |
+//! | [`dead_letters`] | events that were given up, in a topic of the same directory |
 //! | [`partitioner`] | which partition an event goes to, as Kafka's producers decide |
 //!
 //! Two meanings never share a type: [`Offset`] is a record's place, [`Committed`] the *next offset to read*.
 
+pub mod dead_letters;
 pub mod embed;
 mod hold;
 pub mod partitioner;

@@ -11,11 +11,12 @@ use std::time::Duration;
 use leftoff_consumer::source::{
     GapReason, GroupSaver, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
 };
-use leftoff_engine::broker::{PartitionId, Refusal, Reply, Request};
+use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Refusal, Reply, Request};
 use leftoff_engine::coordinator::{PartitionKey, Who, Why};
 use leftoff_engine::log::LogError;
 use leftoff_wire::Offset;
 
+use crate::dead_letters;
 use crate::hold::{Hold, HoldError, OneOffset};
 use crate::store::{Chunk, HandlerLock, LockError, ReadError, Store, StoreError, random_id};
 
@@ -120,6 +121,11 @@ impl StoreSource {
     /// Words to be kept with each offset from now on, such as where the effects go. At most 4,096 bytes.
     pub fn set_metadata(&mut self, metadata: impl Into<String>) {
         self.hold.set_words(metadata.into());
+    }
+
+    /// The topic that dead letters go to, where the sink does not keep them. It must be there when one is to be kept.
+    pub fn set_dead_letters_to(&mut self, topic: impl Into<String>) {
+        self.hold.set_dead_letters(topic.into());
     }
 
     /// What a sink in the same directory needs to save the group's offset together with its records.
@@ -274,7 +280,14 @@ fn commit(hold: &Hold, saves: &[&Save], why: Why, note: Option<String>) -> Resul
         words: &save.metadata,
     });
     let offsets: Vec<OneOffset<'_>> = offsets.collect();
-    hold.save(&offsets, Vec::new(), why, note).map_err(|error| match error {
+    let mut appends = Vec::new();
+    for letter in saves.iter().filter_map(|save| save.dead.as_deref()) {
+        let (to, _) = hold.dead_letters_to().map_err(SourceError::Refused)?;
+        let at = hold.store.with_state(|state| state.offsets_log().end());
+        let batch = dead_letters::batch_of(letter, RESERVED_PRODUCER_ID.saturating_add(at.get()));
+        appends.push((to, batch.map_err(|error| SourceError::Refused(error.to_string()))?));
+    }
+    hold.save(&offsets, appends, why, note).map_err(|error| match error {
         HoldError::Ended => SourceError::Ended(saves[0].id),
         HoldError::NotHeld(id) => SourceError::Ended(id),
         HoldError::Refused(refusal) => SourceError::Refused(refusal.to_string()),

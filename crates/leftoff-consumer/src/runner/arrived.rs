@@ -98,7 +98,8 @@ impl Arrived {
 fn size(work: &Work, end: &End) -> usize {
     let records = match end {
         End::Done(Outcome::Handled { records }) => records.iter().map(|record| record.json().len()).sum(),
-        End::Done(Outcome::Filtered | Outcome::Absorbed | Outcome::Skipped(_)) | End::GivenUp(_) => 0,
+        End::Done(Outcome::Filtered | Outcome::Absorbed | Outcome::Skipped(_) | Outcome::Dead(_))
+        | End::GivenUp(_) => 0,
     };
     size_bytes(&work.event) + records
 }

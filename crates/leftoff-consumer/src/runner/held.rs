@@ -9,6 +9,7 @@ use super::policy::Tries;
 use super::report::{About, PartitionReport, PartitionStatus};
 use super::tried::Tried;
 use crate::ledger::Ledger;
+use crate::sink::DeadLetter;
 use crate::source::{Decision, PartitionId};
 
 /// What an assignment says beside what is held.
@@ -39,6 +40,8 @@ pub(super) struct Held {
     pub(super) decision: Option<Decision>,
     /// An event that was passed by, whose move is not in the group's history yet. Its outcome is the sink's, too.
     pub(super) passed_by: Option<Decision>,
+    /// The dead letter that goes with it, where the sink does not keep it.
+    pub(super) dead: Option<Box<DeadLetter>>,
     /// Attempts of events that are not done.
     pub(super) tried: Tried,
     /// The words that the group has with the offset.
@@ -62,6 +65,7 @@ impl Held {
             leader_epoch: -1,
             decision: None,
             passed_by: None,
+            dead: None,
             tried: Tried::default(),
             mirrored_words: String::new(),
             paused: false,

@@ -10,6 +10,8 @@ use crate::source::Event;
 /// How a run goes. The default is the safe choice everywhere.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
+    /// The group, for dead letters.
+    pub group: String,
     /// When the offset is saved.
     pub save: SavePolicy,
     /// Whether events are handled while a save is under way; a thread more. Where each event is saved before the next one is
@@ -46,6 +48,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions {
+            group: String::new(),
             save: SavePolicy::EveryEvent,
             save_meanwhile: true,
             order: Order::Partition,
@@ -125,6 +128,8 @@ pub enum OnFail {
     Retry,
     /// Pass it by, as a decision: kept by the sink where it keeps outcomes, and in the group's history.
     Skip,
+    /// The same, and the whole event is kept as a dead letter, in one step with the offset behind it.
+    Dead,
 }
 
 impl OnFail {
@@ -133,7 +138,7 @@ impl OnFail {
         match self {
             OnFail::Stop => Some(NonZeroU32::MIN),
             OnFail::Retry => None,
-            OnFail::Skip => NonZeroU32::new(3),
+            OnFail::Skip | OnFail::Dead => NonZeroU32::new(3),
         }
     }
 }

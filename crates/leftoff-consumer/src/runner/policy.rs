@@ -16,7 +16,7 @@ pub(super) enum Verdict {
     Again,
     /// Stop before the event.
     Stop,
-    /// Pass the event by.
+    /// Pass the event by, and keep it as a dead letter where that is the policy.
     Skip,
 }
 
@@ -65,8 +65,8 @@ impl Policy {
         match self.on_fail {
             OnFail::Stop | OnFail::Retry => Verdict::Stop,
             // The event is not to blame where nothing was there that could have handled it.
-            OnFail::Skip if is_of_the_event(reason) => Verdict::Skip,
-            OnFail::Skip => Verdict::Stop,
+            OnFail::Skip | OnFail::Dead if is_of_the_event(reason) => Verdict::Skip,
+            OnFail::Skip | OnFail::Dead => Verdict::Stop,
         }
     }
 
@@ -74,7 +74,7 @@ impl Policy {
     pub(super) fn verdict_before(&self, tries: Tries) -> Option<Verdict> {
         match self.on_fail {
             OnFail::Stop | OnFail::Retry => None,
-            OnFail::Skip => self.is_used_up(tries).then_some(Verdict::Skip),
+            OnFail::Skip | OnFail::Dead => self.is_used_up(tries).then_some(Verdict::Skip),
         }
     }
 
@@ -82,7 +82,7 @@ impl Policy {
         let counts = match self.on_fail {
             // Whoever starts it again after a stop wants another try.
             OnFail::Stop | OnFail::Retry => tries.failed_here,
-            OnFail::Skip => tries.failed,
+            OnFail::Skip | OnFail::Dead => tries.failed,
         };
         self.limit.is_some_and(|limit| counts >= limit.get())
     }

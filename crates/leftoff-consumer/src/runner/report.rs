@@ -17,6 +17,8 @@ pub struct Report {
     pub filtered: u64,
     /// Events passed by, since no attempt succeeded.
     pub skipped: u64,
+    /// Events passed by, and kept as dead letters.
+    pub dead: u64,
     /// Attempts that failed, whatever became of their events.
     pub failed_attempts: u64,
     /// How often a handler ended or broke the rules, and was started again where the policy said so.
@@ -42,7 +44,7 @@ pub struct Report {
 impl Report {
     /// Events that are done, one way or another.
     pub fn passed(&self) -> u64 {
-        self.handled + self.skipped
+        self.handled + self.skipped + self.dead
     }
 }
 

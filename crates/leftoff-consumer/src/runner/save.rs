@@ -122,6 +122,7 @@ impl Runner<'_> {
                 leader_epoch: m.leader_epoch,
                 metadata: held.tried.encode(),
                 decision: None,
+                dead: None,
             })
         };
         moves.iter().map(save).collect()
@@ -208,6 +209,7 @@ impl Runner<'_> {
             if save.decision.is_some() {
                 held.decision = None;
                 held.passed_by = None;
+                held.dead = None;
             }
         }
     }
@@ -236,6 +238,7 @@ impl Runner<'_> {
                 leader_epoch: held.leader_epoch,
                 metadata: held.tried.encode(),
                 decision: held.decision.clone().or_else(|| held.passed_by.clone()),
+                dead: held.dead.clone(),
             })
         })
     }

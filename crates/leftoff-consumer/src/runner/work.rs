@@ -1,16 +1,16 @@
 //! Handing events out, and what follows each answer: entered, tried again, passed by, or the end of the run.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::arrived::End;
 use super::error::{FailReason, FailedEvent};
 use super::lanes::Work;
 use super::policy::Verdict;
-use super::{Hands, Order, RunError, Runner, SavePolicy, StopReason};
+use super::{Hands, OnFail, Order, RunError, Runner, SavePolicy, StopReason};
 use crate::handler::{Answer, Delivery, HandlerError};
 use crate::shorten;
-use crate::sink::{GaveUp, Outcome, Output};
+use crate::sink::{DeadLetter, GaveUp, Outcome, Output};
 use crate::source::{Decision, Event, PartitionId};
 
 /// The most events that wait in memory to be handed out before no more are fetched.
@@ -313,13 +313,14 @@ impl Runner<'_> {
             Outcome::Filtered => self.report.filtered += 1,
             Outcome::Absorbed => self.report.absorbed += 1,
             Outcome::Skipped(_) => self.report.skipped += 1,
+            Outcome::Dead(_) => self.report.dead += 1,
         }
         match &output.outcome {
             Outcome::Handled { .. } | Outcome::Filtered => {
                 self.report.handled += 1;
                 held.handled += 1;
             }
-            Outcome::Absorbed | Outcome::Skipped(_) => {}
+            Outcome::Absorbed | Outcome::Skipped(_) | Outcome::Dead(_) => {}
         }
         self.careful_events = self.careful_events.saturating_sub(1);
         self.unsaved.push(output);
@@ -417,8 +418,10 @@ impl Runner<'_> {
         let (id, offset) = (work.ticket.id, work.ticket.offset);
         let held = self.partitions.held(id);
         let GaveUp { attempts, why } = &gave_up;
+        let is_dead = self.options.on_fail == OnFail::Dead;
+        let policy = if is_dead { "dlq" } else { "skip" };
         let decision = Decision {
-            rule: format!("--on-fail skip after {}: {}", counted(*attempts), cut(why, MAX_RULE_CHARS)),
+            rule: format!("--on-fail {policy} after {}: {}", counted(*attempts), cut(why, MAX_RULE_CHARS)),
             from: Some(offset),
             to: offset.next(),
             count: 1,
@@ -426,10 +429,30 @@ impl Runner<'_> {
         let remark = format!("{}/{}: {decision}", held.topic, id.partition);
         held.passed_by = Some(decision);
         self.progress.notice_about(&held.about("passed-by", id, Some(offset)), &remark);
-        let outcome = Outcome::Skipped(gave_up);
+        let outcome = if is_dead {
+            let letter = Box::new(self.dead_letter(work, gave_up));
+            if !self.sink.home().keeps_dead_letters() {
+                self.partitions.held(id).dead = Some(letter.clone());
+            }
+            Outcome::Dead(letter)
+        } else {
+            Outcome::Skipped(gave_up)
+        };
         self.done(work, Output { id, offset, event_id: None, outcome });
         self.save()?;
         self.mirror()
+    }
+
+    fn dead_letter(&mut self, work: &Work, gave_up: GaveUp) -> DeadLetter {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        DeadLetter {
+            gave_up,
+            group: self.options.group.clone(),
+            topic: self.partitions.held(work.ticket.id).topic.to_string(),
+            id: work.ticket.id,
+            event: work.event.clone(),
+            at_ms: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
+        }
     }
 
     fn record_begin(&mut self, work: &Work) -> Result<(), RunError> {

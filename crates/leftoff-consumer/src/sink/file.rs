@@ -1,6 +1,7 @@
 //! Lines appended to one file that keeps its own offset: exactly once in the recovered file.
 //!
-//! Beside `PATH` lie `PATH.outcomes`, the events that were handled without output, and `PATH.leftoff`, which says in one of
+//! Beside `PATH` lie `PATH.outcomes`, the events that were handled without output, `PATH.dead` if there are dead letters, and
+//! `PATH.leftoff`, which says in one of
 //! two checksummed slots how long both are and up to where they hold each partition. A write appends to both and syncs
 //! them, then puts the new lengths and offsets into the slot that is older, and syncs that: this is the moment at which all
 //! of it counts. A claim cuts both files to what the newer slot says. The bytes are in `docs/on-disk.md`.
@@ -14,8 +15,8 @@ use leftoff_wire::Committed;
 use super::line::{append_lines, check_records};
 use super::outcomes::{outcome_lines, outcome_ranges, skipped_ranges};
 use super::{
-    BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Output, Promise, Sink, SinkError, Written,
-    assert_moves_cover,
+    BadRecord, ClaimPartition, Claimed, Letter, MatrixRow, Move, Outcome, Output, Promise, Sink, SinkError,
+    Written, assert_moves_cover,
 };
 use crate::source::PartitionId;
 
@@ -39,9 +40,10 @@ pub struct FileSink {
     claimed: Option<Open>,
 }
 
-/// The three files.
+/// The files.
 #[derive(Clone, Debug)]
 struct Paths {
+    dead: PathBuf,
     data: PathBuf,
     outcomes: PathBuf,
     sidecar: PathBuf,
@@ -56,6 +58,8 @@ struct Open {
     data: File,
     outcomes: File,
     sidecar: File,
+    /// Made with the first dead letter.
+    dead: Option<File>,
     state: State,
     /// Where `state` is; the next one goes into the other.
     slot: Place,
@@ -99,11 +103,44 @@ impl FileSink {
         let (ops, paths) = (self.ops.as_mut(), &self.paths);
         append_synced(ops, Part::Data, &open.data, paths, &lines, open.state.data_bytes)?;
         append_synced(ops, Part::Outcomes, &open.outcomes, paths, &outcome_lines, open.state.outcomes_bytes)?;
+        if let Some(letters) = dead_lines(outputs) {
+            append_dead(ops, paths, &mut open.dead, &letters)?;
+        }
         let place = open.slot.other();
         recover::write_slot(ops, paths, &open.sidecar, place, &state)?;
         (open.state, open.slot) = (state, place);
         Ok(())
     }
+}
+
+/// A line for each dead letter.
+fn dead_lines(outputs: &[Output]) -> Option<Vec<u8>> {
+    let letters = outputs.iter().filter_map(|output| match &output.outcome {
+        Outcome::Dead(letter) => Some(Letter::of(letter).to_line()),
+        _ => None,
+    });
+    // Each begins on a line of its own, whatever a crash has left of the one before.
+    let lines: String = letters.map(|line| format!("\n{line}\n")).collect();
+    (!lines.is_empty()).then(|| lines.into_bytes())
+}
+
+/// Whoever reads them takes those that the outcomes name: one that was written, and whose event was given back by a crash
+/// before the slot, is there twice or too much.
+fn append_dead(
+    ops: &mut dyn FileOps,
+    paths: &Paths,
+    dead: &mut Option<File>,
+    lines: &[u8],
+) -> Result<(), SinkError> {
+    let path = &paths.dead;
+    if dead.is_none() {
+        let file = ops.create(Part::Dead, path).map_err(storage("cannot open", path))?;
+        ops.sync_folder(paths.folder()).map_err(storage("cannot sync", paths.folder()))?;
+        *dead = Some(file);
+    }
+    let file = dead.as_ref().expect("it was opened just now");
+    ops.append(Part::Dead, file, lines).map_err(storage("cannot write", path))?;
+    ops.sync(Part::Dead, file).map_err(storage("cannot sync", path))
 }
 
 fn append_synced(
@@ -139,6 +176,10 @@ impl Sink for FileSink {
             )));
         }
         Ok(Claimed { authority: true, next, notices })
+    }
+
+    fn keeps_dead_letters(&self) -> bool {
+        true
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {
@@ -203,6 +244,7 @@ impl Paths {
             outcomes: beside(".outcomes"),
             sidecar: beside(".leftoff"),
             sidecar_new: beside(".leftoff.new"),
+            dead: beside(".dead"),
             data,
         }
     }
@@ -212,6 +254,7 @@ impl Paths {
             Part::Data => &self.data,
             Part::Outcomes => &self.outcomes,
             Part::Sidecar => &self.sidecar,
+            Part::Dead => &self.dead,
         }
     }
 

@@ -10,8 +10,9 @@ use std::fmt;
 use leftoff_wire::{Committed, Offset};
 
 use crate::handler::Record;
-use crate::source::PartitionId;
+use crate::source::{Event, PartitionId};
 
+mod dead;
 pub mod file;
 mod line;
 mod outcomes;
@@ -22,6 +23,7 @@ mod postgres_url;
 pub mod sqlite;
 pub mod stdout;
 
+pub use dead::{DeadState, Letter};
 pub use file::FileSink;
 pub use line::ID_KEY;
 pub use outcomes::{OutcomeRange, outcome_lines, outcome_ranges, skipped_ranges};
@@ -79,6 +81,8 @@ pub enum Outcome {
     Absorbed,
     /// Not handled, and passed by: a decision of the policy for failed events.
     Skipped(GaveUp),
+    /// The same, but the event is kept as a dead letter.
+    Dead(Box<DeadLetter>),
 }
 
 /// How an event was given up.
@@ -88,6 +92,23 @@ pub struct GaveUp {
     pub attempts: u32,
     /// Why the last attempt failed, shortened, on one line.
     pub why: String,
+}
+
+/// An event that was given up, whole, so that it can be looked at and handled later whatever becomes of its topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// How it was given up.
+    pub gave_up: GaveUp,
+    /// The group that gave it up.
+    pub group: String,
+    /// Its topic's name.
+    pub topic: String,
+    /// Its partition, by its topic's id.
+    pub id: PartitionId,
+    /// The event.
+    pub event: Event,
+    /// When it was given up, milliseconds since 1970.
+    pub at_ms: i64,
 }
 
 /// How far a partition moves in a [`Sink::write`].
@@ -151,6 +172,12 @@ pub trait Sink: Send {
     fn check(&self, output: &Output) -> Result<(), BadRecord> {
         let _ = output;
         Ok(())
+    }
+
+    /// Whether a write keeps dead letters in one step with the rest. If not, the source does, with the group's offset
+    /// ([`Save::dead`](crate::source::Save::dead)).
+    fn keeps_dead_letters(&self) -> bool {
+        false
     }
 
     /// Whether an event with this id, at another place of the same topic, has its outcome in the sink, or checked for the next

@@ -1,5 +1,5 @@
 //! The evidence for events without output, as ranges: which offsets, and what became of them. As text
-//! `TOPIC_ID PARTITION FROM-TO handled|filtered|absorbed|skipped`, a line a range, both ends included. An event that was given up has
+//! `TOPIC_ID PARTITION FROM-TO handled|filtered|absorbed|skipped|dead`, a line a range, both ends included. An event that was given up has
 //! a range of its own: `TOPIC_ID PARTITION OFFSET-OFFSET skipped attempts=3 WHY`.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct OutcomeRange {
     pub from: Offset,
     /// The last offset, itself included.
     pub to: Offset,
-    /// `handled`, `filtered`, `absorbed` or `skipped`.
+    /// `handled`, `filtered`, `absorbed`, `skipped` or `dead`.
     pub what: &'static str,
     /// Of a single event that was given up: how.
     pub gave_up: Option<GaveUp>,
@@ -89,5 +89,6 @@ fn without_output(outcome: &Outcome) -> Option<(&'static str, Option<GaveUp>)> {
         Outcome::Filtered => Some(("filtered", None)),
         Outcome::Absorbed => Some(("absorbed", None)),
         Outcome::Skipped(gave_up) => Some(("skipped", Some(gave_up.clone()))),
+        Outcome::Dead(letter) => Some(("dead", Some(letter.gave_up.clone()))),
     }
 }

@@ -13,8 +13,8 @@ use leftoff_wire::{Committed, Offset};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Outcome, OutcomeRange, Output, Promise, Sink,
-    SinkError, Written, assert_moves_cover, outcome_ranges, skipped_ranges,
+    BadRecord, ClaimPartition, Claimed, DeadLetter, GaveUp, Letter, MatrixRow, Move, Outcome, OutcomeRange,
+    Output, Promise, Sink, SinkError, Written, assert_moves_cover, outcome_ranges, skipped_ranges,
 };
 use crate::source::PartitionId;
 
@@ -24,7 +24,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use read::{SqliteEffect, SqliteReader};
+pub use read::{SqliteEffect, SqliteReader, mark_letter};
 pub use schema::{DEFAULT_TABLE, MAX_NAME_BYTES};
 
 /// What may be promised of a database.
@@ -140,6 +140,9 @@ impl Open {
             self.connection.prepare_cached(end)?.execute([])?;
         }
         let is_seen = inserted?;
+        if let Outcome::Dead(letter) = &output.outcome {
+            keep_letter(&self.connection, group, output, letter)?;
+        }
         if let Some(event_id) = &output.event_id {
             note_id(&self.connection, group, output, event_id)?;
         }
@@ -213,6 +216,34 @@ impl Open {
     }
 }
 
+/// In the same transaction as the offset. An event that is given up again after a reset is the same letter, open again.
+fn keep_letter(
+    connection: &Connection,
+    group: &str,
+    output: &Output,
+    letter: &DeadLetter,
+) -> rusqlite::Result<()> {
+    let (topic_id, partition) = (output.id.topic_id.to_string(), output.id.partition);
+    let GaveUp { attempts, why } = &letter.gave_up;
+    let line = Letter::of(letter).to_line();
+    let mut keep = connection.prepare_cached(
+        "INSERT OR REPLACE INTO leftoff_dead
+         (\"group\", topic_id, partition, \"offset\", letter, attempts, why, at_ms, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'open')",
+    )?;
+    keep.execute(params![
+        group,
+        topic_id,
+        partition,
+        output.offset.get(),
+        line,
+        attempts,
+        why,
+        letter.at_ms
+    ])?;
+    Ok(())
+}
+
 /// Behind the rows, in the same transaction: an id is never known before its outcome is there.
 fn note_id(connection: &Connection, group: &str, output: &Output, event_id: &[u8]) -> rusqlite::Result<()> {
     let (topic_id, partition) = (output.id.topic_id.to_string(), output.id.partition);
@@ -272,6 +303,10 @@ impl Sink for SqliteSink {
             }
         }
         Ok(claimed)
+    }
+
+    fn keeps_dead_letters(&self) -> bool {
+        true
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {

@@ -53,6 +53,7 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Doctor(args) => verbs::doctor::doctor(&cli.global, args),
         Command::Backup(args) => verbs::backup::backup(&cli.global, args),
         Command::Run(args) => verbs::run::run(&cli.global, args),
+        Command::Dlq(command) => verbs::dlq::run(&cli.global, command),
         Command::Groups(command) => verbs::groups::run(&cli.global, command),
         Command::Wait(args) => verbs::wait::wait(&cli.global, args),
         Command::Check(args) => verbs::check::check(&cli.global, args),

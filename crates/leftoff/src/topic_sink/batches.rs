@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leftoff_consumer::sink::ID_KEY;
+use leftoff_consumer::sink::{DeadLetter, ID_KEY};
 use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Topic};
 use leftoff_wire::record_batch::{BatchBuilder, Batches};
 use leftoff_wire::{Offset, Uuid};
 
 use super::record::NewEvent;
+use crate::dead_letters;
 use crate::store::now;
 
 /// The header that names the group which wrote a record.
@@ -59,17 +60,45 @@ impl<'a> SetBuilder<'a> {
     }
 
     pub(super) fn push(&mut self, to: PartitionId, topic: &Topic, event: &NewEvent, id: &str) {
-        let limit =
-            usize::try_from(topic.settings.max_message_bytes()).unwrap_or(usize::MAX).min(BATCH_BYTES);
-        let builder = self.open.entry(to).or_default();
-        if !builder.is_empty() && builder.bytes_estimate() + record_bytes(event, self.group) > limit {
-            self.full.push((to, built(builder)));
-        }
         let own = [(ID_KEY, Some(id.as_bytes())), (GROUP_HEADER, Some(self.group.as_bytes()))];
         let given = event.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let headers: Vec<(&str, Option<&[u8]>)> = given.chain(own).collect();
+        let room = record_bytes(event, self.group);
+        self.push_record(to, topic, room, (event.key.as_deref(), event.value.as_deref()), &headers);
+    }
+
+    /// An event that was given up, with what tells of that.
+    pub(super) fn push_letter(&mut self, to: PartitionId, topic: &Topic, letter: &DeadLetter) {
+        let told = dead_letters::told(letter);
+        let headers = dead_letters::headers(letter, &told);
+        let (key, value) = (letter.event.key.as_deref(), letter.event.value.as_deref());
+        let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len) + HEADER_OVERHEAD_BYTES;
+        let room = headers.iter().map(|(name, value)| name.len() + len(*value)).sum::<usize>();
+        self.push_record(
+            to,
+            topic,
+            RECORD_OVERHEAD_BYTES + room + len(key) + len(value),
+            (key, value),
+            &headers,
+        );
+    }
+
+    fn push_record(
+        &mut self,
+        to: PartitionId,
+        topic: &Topic,
+        room_bytes: usize,
+        (key, value): (Option<&[u8]>, Option<&[u8]>),
+        headers: &[(&str, Option<&[u8]>)],
+    ) {
+        let limit =
+            usize::try_from(topic.settings.max_message_bytes()).unwrap_or(usize::MAX).min(BATCH_BYTES);
+        let builder = self.open.entry(to).or_default();
+        if !builder.is_empty() && builder.bytes_estimate() + room_bytes > limit {
+            self.full.push((to, built(builder)));
+        }
         builder.producer(self.producer_id, 0, 0);
-        builder.push(self.timestamp_ms, event.key.as_deref(), event.value.as_deref(), &headers);
+        builder.push(self.timestamp_ms, key, value, headers);
     }
 
     /// Evidence, into a partition of `topic` that gets records anyway, or the one given.

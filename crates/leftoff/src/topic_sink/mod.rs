@@ -145,6 +145,10 @@ impl TopicSink {
         let mut without = Vec::new();
         for output in outputs {
             let Outcome::Handled { records } = &output.outcome else {
+                if let Outcome::Dead(letter) = &output.outcome {
+                    let (to, topic) = self.hold.dead_letters_to().map_err(SinkError::Refused)?;
+                    set.push_letter(to, &topic, letter);
+                }
                 without.push(output.clone());
                 continue;
             };
@@ -195,6 +199,10 @@ impl Sink for TopicSink {
             claimed.next.insert(claim.id, None);
         }
         Ok(claimed)
+    }
+
+    fn keeps_dead_letters(&self) -> bool {
+        true
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {

@@ -182,6 +182,7 @@ fn what_the_source_saves_afterwards_is_not_saved_twice() {
         leader_epoch: -1,
         metadata: String::new(),
         decision: None,
+        dead: None,
     });
     source.save(&[save(1)]).unwrap();
     assert_eq!(end(), before);

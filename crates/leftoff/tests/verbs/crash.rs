@@ -81,6 +81,24 @@ fn flights_side_by_side_each_with_a_pipeline() {
     Crashes { flags: "--order key --concurrency 2 --pipeline 5", ..crashes }.survive();
 }
 
+#[test]
+fn dead_letters_beside_a_file() {
+    Crashes::new(2, 41, few_flights(), "event", Out::File).with_dead_letters().survive();
+}
+
+#[test]
+fn dead_letters_in_a_topic() {
+    Crashes::new(2, 43, few_flights(), "every=40", Out::Topic { partitions: 1 })
+        .with_dead_letters()
+        .survive();
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn dead_letters_in_sqlite() {
+    Crashes::new(2, 47, few_flights(), "event", Out::Sqlite).with_dead_letters().survive();
+}
+
 /// Real ones, whose ids are their keys.
 fn earthquakes() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/earthquakes.ndjson");
@@ -103,17 +121,28 @@ fn flights() -> Vec<String> {
     (0..20_000).map(flight).collect()
 }
 
+/// Each dead letter is some syncs.
+fn few_flights() -> Vec<String> {
+    let mut flights = flights();
+    flights.truncate(1_500);
+    flights
+}
+
 struct Crashes {
     dir: TempDir,
     lines: Vec<String>,
     /// How many of them are in the producer's file.
     fed: usize,
     save: &'static str,
+    /// Its name, in the folder of handlers.
+    handler: &'static str,
     /// How events are handed out.
     flags: &'static str,
     out: Out,
     seed: u64,
     runner: Option<Background>,
+    /// The handler that was killed last.
+    killed: u32,
     /// How often it was started.
     starts: usize,
     /// Kills of runner, handler and producer.
@@ -123,11 +152,31 @@ struct Crashes {
 impl Crashes {
     fn new(partitions: u32, seed: u64, lines: Vec<String>, save: &'static str, out: Out) -> Crashes {
         let dir = TempDir::new().unwrap();
-        let handler = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handlers/copy.sh");
-        std::fs::copy(handler, dir.path().join("copy.sh")).unwrap();
+        for name in ["copy.sh", "sevens.sh"] {
+            let handler = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handlers").join(name);
+            std::fs::copy(handler, dir.path().join(name)).unwrap();
+        }
         check_in(&dir, &format!("$ topics create t -q -p {partitions} -c segment.bytes=200000"));
         out.make(&dir);
-        Crashes { dir, lines, fed: 0, save, flags: "", out, seed, runner: None, starts: 0, kills: [0; 3] }
+        Crashes {
+            dir,
+            lines,
+            fed: 0,
+            save,
+            handler: "copy.sh",
+            flags: "",
+            out,
+            seed,
+            runner: None,
+            killed: 0,
+            starts: 0,
+            kills: [0; 3],
+        }
+    }
+
+    /// Some events cannot be handled.
+    fn with_dead_letters(self) -> Crashes {
+        Crashes { handler: "sevens.sh", flags: "--on-fail dlq", ..self }
     }
 
     fn survive(mut self) {
@@ -188,12 +237,18 @@ impl Crashes {
     fn kill_handler(&mut self) {
         self.produce_to_the_end();
         self.work();
-        let pid = pid_in(&self.pid_file());
+        let path = self.pid_file();
+        // One that was killed may have been started again by its runner.
+        let pid = until("a handler's start", || Some(pid_in(&path)).filter(|pid| *pid != self.killed));
+        self.killed = pid;
         self.wait_for_some_events();
         kill("-KILL", pid);
-        let mut runner = self.runner.take().expect("it works");
-        assert_eq!(runner.end(), Some(1));
         self.kills[1] += 1;
+        // With dead letters its end is a failed attempt, and it is started again.
+        if self.handler == "copy.sh" {
+            let mut runner = self.runner.take().expect("it works");
+            assert_eq!(runner.end(), Some(1));
+        }
     }
 
     /// Starts the runner if it does not work. It never ends by itself.
@@ -202,7 +257,8 @@ impl Crashes {
             self.starts += 1;
             let pid = self.pid_file();
             let (out, save, flags, pid) = (self.out.place(), self.save, self.flags, pid.display());
-            let args = format!("run -t t -g g --out {out} --save {save} {flags} -- sh copy.sh {pid}");
+            let handler = self.handler;
+            let args = format!("run -t t -g g --out {out} --save {save} {flags} -- sh {handler} {pid}");
             self.runner = Some(Background::start(self.dir.path(), &args));
         }
         let runner = self.runner.as_mut().expect("it was started");
@@ -217,8 +273,10 @@ impl Crashes {
     /// A random number of outputs, at most all there are to come.
     fn wait_for_some_events(&mut self) {
         // Looked at once: the runner goes on meanwhile.
-        let outputs = self.out.count(self.dir.path()).min(self.fed);
-        let left = self.fed - outputs;
+        let key = |line: &String| between(line, "\"id\": \"").to_owned();
+        let to_come = self.lines[..self.fed].iter().filter(|line| !self.is_bad(&key(line))).count();
+        let outputs = self.out.count(self.dir.path()).min(to_come);
+        let left = to_come - outputs;
         let wanted = outputs + usize::try_from(next(&mut self.seed)).unwrap() % (left + 1);
         let runner = self.runner.as_mut().expect("it works");
         let (out, dir) = (self.out, self.dir.path());
@@ -239,13 +297,10 @@ impl Crashes {
     }
 
     fn judge(&self) {
-        check_in(
-            &self.dir,
-            &format!(
-                "$ check -g g --out {} --drained\n> nothing left\n> lost: [] | handled twice: []",
-                self.out.place()
-            ),
-        );
+        let checked = stdout(self.dir.path(), &format!("check -g g --out {} --drained", self.out.place()));
+        assert!(checked.ends_with("nothing left\nlost: [] | handled twice: []\n"), "{checked}");
+        let dead = self.dead();
+        assert_eq!(checked.contains("dead: "), !dead.is_empty(), "{checked}");
         let log = self.log();
         let mut keys: Vec<&str> = log.values().map(String::as_str).collect();
         keys.sort_unstable();
@@ -263,8 +318,12 @@ impl Crashes {
             assert!(before.is_none_or(|before| before < offset), "out of order: {id}");
             assert_eq!(outputs.insert((partition, offset), key), None, "twice: {id}");
         }
-        let log: Vec<_> = log.iter().map(|(place, key)| (*place, key.as_str())).collect();
-        assert_eq!(outputs.into_iter().collect::<Vec<_>>(), log, "each event has its output");
+        // A dead letter is no output, and what cannot be handled is a dead letter.
+        let (bad, good): (Vec<_>, Vec<_>) =
+            log.iter().map(|(place, key)| (*place, key.as_str())).partition(|(_, key)| self.is_bad(key));
+        assert_eq!(outputs.into_iter().collect::<Vec<_>>(), good, "each event has its output");
+        let bad: Vec<_> = bad.into_iter().map(|(place, _)| place).collect();
+        assert_eq!(dead, bad, "each event without is kept as a dead letter, once");
     }
 
     fn log(&self) -> BTreeMap<(i32, i64), String> {
@@ -276,6 +335,22 @@ impl Crashes {
             ((partition.parse().unwrap(), offset.parse().unwrap()), key.to_owned())
         };
         text.lines().map(event).collect()
+    }
+
+    fn is_bad(&self, key: &str) -> bool {
+        self.handler == "sevens.sh" && key.ends_with('7')
+    }
+
+    /// The events of which there is a dead letter.
+    fn dead(&self) -> Vec<(i32, i64)> {
+        let text = stdout(self.dir.path(), "dlq ls g --format csv --no-headers");
+        let place = |line: &str| {
+            let words: Vec<&str> = line.split(',').next().unwrap().split('/').collect();
+            (words[1].parse().unwrap(), words[2].parse().unwrap())
+        };
+        let mut dead: Vec<_> = text.lines().map(place).collect();
+        dead.sort_unstable();
+        dead
     }
 
     fn log_bytes(&self) -> u64 {
@@ -382,6 +457,10 @@ impl Out {
             for step in steps.map_while(Result::ok) {
                 let ReadBatch::Batch { bytes, .. } = step else { panic!("a hole") };
                 let (batch, _) = Batch::parse(&bytes).unwrap();
+                // Evidence for what has no records.
+                if batch.header().attributes.is_control() {
+                    continue;
+                }
                 for record in batch.records(&Limits::default()).unwrap().iter() {
                     let record = record.unwrap();
                     let id =

@@ -4,6 +4,7 @@
 mod check;
 mod consume;
 mod crash;
+mod dead_letters;
 mod edges;
 mod groups;
 mod handlers;

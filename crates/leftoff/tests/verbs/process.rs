@@ -16,7 +16,7 @@ const NEVER: Duration = Duration::from_secs(60);
 /// A folder with the handlers in it, and a topic `t` of so many partitions with the events `k0` to `k9`.
 pub fn folder(partitions: u32) -> TempDir {
     let dir = TempDir::new().unwrap();
-    for name in ["copy.sh", "bad_at.sh", "deaf.sh", "fails_times.sh", "pick.sh", "rows.sh"] {
+    for name in ["copy.sh", "bad_at.sh", "deaf.sh", "fails_times.sh", "pick.sh", "rows.sh", "sevens.sh"] {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handlers").join(name);
         std::fs::copy(from, dir.path().join(name)).unwrap();
     }

@@ -94,6 +94,7 @@ impl Sink for KeepSink {
                 Outcome::Filtered => "filtered",
                 Outcome::Absorbed => "absorbed",
                 Outcome::Skipped(_) => "skipped",
+                Outcome::Dead(_) => "dead",
             };
             world.written.entry(output.id).or_default().push((output.offset.get(), what));
         }

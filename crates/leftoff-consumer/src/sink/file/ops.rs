@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Which of the three files.
+/// Which of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Part {
     Data,
     Outcomes,
     Sidecar,
+    /// Dead letters: a line each, appended before the slot makes them count.
+    Dead,
 }
 
 /// Everything that changes the disk.
@@ -19,6 +21,8 @@ pub(super) trait FileOps: fmt::Debug + Send {
     /// Opens for reading and writing; makes the file if there is none.
     fn create(&mut self, part: Part, path: &Path) -> io::Result<File>;
     fn write_all_at(&mut self, part: Part, file: &File, bytes: &[u8], position_bytes: u64) -> io::Result<()>;
+    /// Writes behind everything that is there.
+    fn append(&mut self, part: Part, file: &File, bytes: &[u8]) -> io::Result<()>;
     fn set_len(&mut self, part: Part, file: &File, bytes: u64) -> io::Result<()>;
     /// Makes content and length durable, not the name.
     fn sync(&mut self, part: Part, file: &File) -> io::Result<()>;
@@ -32,8 +36,14 @@ pub(super) trait FileOps: fmt::Debug + Send {
 pub(super) struct OsOps;
 
 impl FileOps for OsOps {
-    fn create(&mut self, _part: Part, path: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    fn create(&mut self, part: Part, path: &Path) -> io::Result<File> {
+        match part {
+            // Others append to it, too: what became of a letter.
+            Part::Dead => OpenOptions::new().read(true).append(true).create(true).open(path),
+            Part::Data | Part::Outcomes | Part::Sidecar => {
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+            }
+        }
     }
 
     fn write_all_at(
@@ -44,6 +54,10 @@ impl FileOps for OsOps {
         position_bytes: u64,
     ) -> io::Result<()> {
         file.write_all_at(bytes, position_bytes)
+    }
+
+    fn append(&mut self, _part: Part, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
     }
 
     fn set_len(&mut self, _part: Part, file: &File, bytes: u64) -> io::Result<()> {

@@ -164,7 +164,7 @@ fn settle(
     cut(ops, Part::Outcomes, &outcomes, paths, found.state.outcomes_bytes, notices)?;
     let (state, slot) = (found.state.claimed(), found.place.other());
     write_slot(ops, paths, &sidecar, slot, &state)?;
-    Ok(Open { data, outcomes, sidecar, state, slot, broken: false })
+    Ok(Open { data, outcomes, sidecar, dead: None, state, slot, broken: false })
 }
 
 fn cut(

@@ -71,6 +71,10 @@ impl FileOps for Unsynced {
     fn write_all_at(&mut self, part: Part, file: &File, bytes: &[u8], position_bytes: u64) -> io::Result<()> {
         OsOps.write_all_at(part, file, bytes, position_bytes)
     }
+    fn append(&mut self, part: Part, file: &File, bytes: &[u8]) -> io::Result<()> {
+        OsOps.append(part, file, bytes)
+    }
+
     fn set_len(&mut self, part: Part, file: &File, bytes: u64) -> io::Result<()> {
         OsOps.set_len(part, file, bytes)
     }

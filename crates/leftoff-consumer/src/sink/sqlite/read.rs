@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use leftoff_wire::Committed;
+use leftoff_wire::{Committed, Offset};
 use rusqlite::{Connection, params};
 
 use super::rows::GROUP_COLUMN;
-use super::schema::{columns, open_to_read, quoted};
+use super::schema::{columns, open_to_mark, open_to_read, quoted};
 use super::{SinkError, failed};
-use crate::sink::ID_KEY;
+use crate::sink::{DeadState, ID_KEY};
 use crate::source::PartitionId;
 
 /// What names the event of a row in a table of events.
@@ -34,6 +34,27 @@ pub struct SqliteEffect {
     pub id: String,
 }
 
+/// Notes what became of a dead letter.
+///
+/// # Errors
+/// As [`SqliteReader::open`].
+pub fn mark_letter(
+    path: &Path,
+    group: &str,
+    id: PartitionId,
+    offset: Offset,
+    state: DeadState,
+    at_ms: i64,
+) -> Result<(), SinkError> {
+    let connection = open_to_mark(path)?;
+    let marked = connection.execute(
+        "UPDATE leftoff_dead SET state = ?1, state_at_ms = ?2
+         WHERE \"group\" = ?3 AND topic_id = ?4 AND partition = ?5 AND \"offset\" = ?6",
+        params![state.to_string(), at_ms, group, id.topic_id.to_string(), id.partition, offset.get()],
+    );
+    marked.map(drop).map_err(failed("cannot write", path))
+}
+
 impl SqliteReader {
     /// Looks at what a group has in a database; `None` if there is no such file, or nobody ever claimed anything in it.
     ///
@@ -47,6 +68,34 @@ impl SqliteReader {
         let tables = tables(&connection, group).map_err(&read)?;
         drop(read);
         Ok(Some(SqliteReader { path: path.to_owned(), group: group.to_owned(), connection, tables }))
+    }
+
+    /// The dead letters of the group, in the order of the events: each line, and what became of it. `visit` says whether to
+    /// go on.
+    ///
+    /// # Errors
+    /// As [`SqliteReader::open`].
+    pub fn letters(&self, mut visit: impl FnMut(&str, DeadState) -> bool) -> Result<(), SinkError> {
+        let read = failed("cannot read", &self.path);
+        if columns(&self.connection, "leftoff_dead").map_err(&read)?.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT letter, state FROM leftoff_dead WHERE \"group\" = ?1 ORDER BY topic_id, partition, \"offset\"";
+        let mut select = self.connection.prepare(sql).map_err(&read)?;
+        let mut rows = select.query([&self.group]).map_err(&read)?;
+        while let Some(row) = rows.next().map_err(&read)? {
+            let (line, state): (String, String) =
+                row.get(0).and_then(|line| Ok((line, row.get(1)?))).map_err(&read)?;
+            let state = match state.as_str() {
+                "replayed" => DeadState::Replayed,
+                "dropped" => DeadState::Dropped,
+                _ => DeadState::Open,
+            };
+            if !visit(&line, state) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Where each partition of the group goes on; empty if it never claimed one.

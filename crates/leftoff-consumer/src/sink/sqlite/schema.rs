@@ -27,6 +27,21 @@ const TABLES: &[(&str, &[&str])] = &[
     ("leftoff_offsets", &["group", "topic_id", "partition", "next", "epoch"]),
     ("leftoff_outcomes", &["group", "topic_id", "partition", "first", "last", "kind", "attempts", "why"]),
     ("leftoff_tables", &["group", "name", "kind"]),
+    (
+        "leftoff_dead",
+        &[
+            "group",
+            "topic_id",
+            "partition",
+            "offset",
+            "letter",
+            "attempts",
+            "why",
+            "at_ms",
+            "state",
+            "state_at_ms",
+        ],
+    ),
     ("leftoff_ids", &["group", "topic_id", "id", "partition", "offset"]),
 ];
 
@@ -41,6 +56,11 @@ CREATE TABLE IF NOT EXISTS leftoff_outcomes (
   PRIMARY KEY ("group", topic_id, partition, first));
 CREATE TABLE IF NOT EXISTS leftoff_tables (
   "group" TEXT, name TEXT, kind TEXT NOT NULL, PRIMARY KEY ("group", name));
+CREATE TABLE IF NOT EXISTS leftoff_dead (
+  "group" TEXT, topic_id TEXT, partition INTEGER, "offset" INTEGER, letter TEXT NOT NULL,
+  attempts INTEGER NOT NULL, why TEXT NOT NULL, at_ms INTEGER NOT NULL,
+  state TEXT NOT NULL DEFAULT 'open', state_at_ms INTEGER,
+  PRIMARY KEY ("group", topic_id, partition, "offset"));
 CREATE TABLE IF NOT EXISTS leftoff_ids (
   "group" TEXT, topic_id TEXT, id BLOB, partition INTEGER NOT NULL, "offset" INTEGER NOT NULL,
   PRIMARY KEY ("group", topic_id, id)) WITHOUT ROWID;
@@ -73,6 +93,15 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, SinkError>
     check_ours(&connection, path)?;
     let is_ours = !columns(&connection, "leftoff_offsets").map_err(failed("cannot read", path))?.is_empty();
     Ok(is_ours.then_some(connection))
+}
+
+/// Opens a database of ours to change a row of it.
+pub(super) fn open_to_mark(path: &Path) -> Result<Connection, SinkError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed("cannot open", path))?;
+    set_up(&connection, path, false)?;
+    check_ours(&connection, path)?;
+    Ok(connection)
 }
 
 fn set_up(connection: &Connection, path: &Path, is_new: bool) -> Result<(), SinkError> {

@@ -1,6 +1,7 @@
 //! The command line as types: every verb, every flag, each value parsed at the door.
 
 pub mod demo;
+pub mod dlq;
 pub mod groups;
 pub mod read_write;
 pub mod run;
@@ -114,6 +115,7 @@ impl Command {
             Command::Wait(_) => "wait",
             Command::Check(_) => "check",
             Command::Run(_) => "run",
+            Command::Dlq(_) => "dlq",
             Command::Doctor(_) => "doctor",
             Command::Backup(_) => "backup",
             Command::Completion(_) => "completion",
@@ -145,6 +147,9 @@ pub enum Command {
     Check(upkeep::CheckArgs),
     /// Handle events with a command and save the offset after each
     Run(Box<run::RunArgs>),
+    /// List, show, produce again and drop the events that run --on-fail dlq gave up
+    #[command(subcommand)]
+    Dlq(dlq::DlqCommand),
     /// Look for damage in the data directory
     Doctor(upkeep::DoctorArgs),
     /// Copy the data directory as it is at one moment, while it is written

@@ -70,7 +70,10 @@ pub struct RunArgs {
     /// prints what is no answer) and its attempts are used up
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFail::Stop)]
     pub on_fail: OnFail,
-    /// How often an event is tried, also over crashes and restarts [default: 1 with stop, 3 with skip, no limit with
+    /// Topic of the dead letters where --out is a topic or stdout; it is made if it is not there [default: GROUP.dead]
+    #[arg(long, value_name = "TOPIC", value_parser = parsed(topic_name))]
+    pub dlq_topic: Option<String>,
+    /// How often an event is tried, also over crashes and restarts [default: 1 with stop, 3 with skip and dlq, no limit with
     /// retry]
     #[arg(long, value_name = "N", value_parser = parsed(attempt_count))]
     pub attempts: Option<NonZeroU32>,
@@ -225,6 +228,9 @@ pub enum OnFail {
     Retry,
     /// Pass it by; that is in the group's history, and in the outcomes of a file
     Skip,
+    /// Pass it by and keep it whole as a dead letter, in one step with the offset: `leftoff dlq` shows it and produces it
+    /// again. It is in --out where that keeps the offset, else in a topic
+    Dlq,
 }
 
 /// What a gap leads to.
@@ -347,6 +353,7 @@ impl RunArgs {
     /// What the flags mean to the runtime.
     pub fn options(&self) -> runner::RunOptions {
         runner::RunOptions {
+            group: self.group.clone(),
             save: self.save.0,
             order: match self.order {
                 Order::Partition => runner::Order::Partition,
@@ -357,6 +364,7 @@ impl RunArgs {
                 OnFail::Stop => runner::OnFail::Stop,
                 OnFail::Retry => runner::OnFail::Retry,
                 OnFail::Skip => runner::OnFail::Skip,
+                OnFail::Dlq => runner::OnFail::Dead,
             },
             attempts: self.attempts,
             backoff: self.backoff.0,

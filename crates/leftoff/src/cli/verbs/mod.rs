@@ -5,6 +5,7 @@ pub mod backup;
 pub mod check;
 pub mod consume;
 pub mod demo;
+pub mod dlq;
 pub mod doctor;
 pub mod groups;
 pub mod produce;

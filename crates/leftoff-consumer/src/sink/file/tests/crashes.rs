@@ -154,6 +154,14 @@ impl FileOps for Dying {
         OsOps.write_all_at(part, file, bytes, position_bytes)
     }
 
+    fn append(&mut self, part: Part, file: &File, bytes: &[u8]) -> io::Result<()> {
+        if self.left == 0 && self.torn {
+            OsOps.append(part, file, &bytes[..bytes.len() / 2])?;
+        }
+        self.step()?;
+        OsOps.append(part, file, bytes)
+    }
+
     fn set_len(&mut self, part: Part, file: &File, bytes: u64) -> io::Result<()> {
         self.step()?;
         OsOps.set_len(part, file, bytes)

@@ -158,6 +158,7 @@ impl Consumer<'_> {
             leader_epoch: event.leader_epoch,
             metadata: String::new(),
             decision: None,
+            dead: None,
         };
         self.source.save(&[save]).map_err(source_failed)?;
         self.saved = Some(committed);

@@ -18,9 +18,10 @@ use leftoff_consumer::runner::{
 };
 use leftoff_wire::Committed;
 
-use super::authority;
+use super::topics::create_topic;
+use super::{authority, dlq};
 use crate::cli::args::Global;
-use crate::cli::args::run::{ListenAddress, RunArgs};
+use crate::cli::args::run::{ListenAddress, OnFail, RunArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::session::{check_ours, find_topic, from_store, note, open_existing};
 use crate::cli::stop;
@@ -53,6 +54,9 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     let mut source = StoreSource::join_with(lock, &store, &args.group, &args.topics, "run", stop.clone())
         .map_err(failed)?;
     source.set_metadata(authority::metadata_of(&args.out));
+    if args.on_fail == OnFail::Dlq {
+        source.set_dead_letters_to(dead_letters_to(global, args, &store)?);
+    }
 
     let mut sink = out::open(global, args, &store, &source)?;
     let metrics = listener.is_some().then(|| Metrics::new(&args.group));
@@ -102,6 +106,25 @@ fn listen(address: &ListenAddress) -> Result<TcpListener, Failure> {
         Failure::cannot_reach(format!("cannot listen on {} for --metrics-listen: {error}", address.0))
             .hint("name another port, or 0 for any that is free")
     })
+}
+
+/// The topic of dead letters, made if they will go there and it is not there.
+fn dead_letters_to(global: &Global, args: &RunArgs, store: &Store) -> Result<String, Failure> {
+    if authority::keeps_offset(&args.out) {
+        return Ok(String::new());
+    }
+    let name = dlq::topic_name(&args.group, args.dlq_topic.as_deref())?;
+    if args.topics.contains(&name) {
+        return Err(Failure::refused(format!(
+            "topic {name} is read: dead letters would be handled again for ever"
+        ))
+        .hint("name another topic with --dlq-topic"));
+    }
+    if store.topic(&name).is_none() {
+        create_topic(store, &name, 1, Vec::new())?;
+        note(global, &format!("made {name} with 1 partition, for dead letters"));
+    }
+    Ok(name)
 }
 
 /// Takes the group's lock, which a handler whose runner was killed still holds.
@@ -166,8 +189,12 @@ fn summary(report: &Report) -> String {
     if report.skipped > 0 {
         text += &format!(", {} skipped", report.skipped);
     }
+    if report.dead > 0 {
+        text += &format!(", {} dead", report.dead);
+    }
     if report.failed_attempts > 0 {
-        text += &format!(", {} failed attempts", report.failed_attempts);
+        let s = if report.failed_attempts == 1 { "" } else { "s" };
+        text += &format!(", {} failed attempt{s}", report.failed_attempts);
     }
     if report.faults > 0 {
         text += &format!(", the handler ended or broke the rules {} times", report.faults);
@@ -190,7 +217,7 @@ fn from_run(error: &RunError) -> Failure {
             failure.hint("--on-lost-state group goes on where the group says")
         }
         RunError::HandlerFailed(_) => {
-            failure.hint("to try it more often: --on-fail retry; to pass it by: --on-fail skip")
+            failure.hint("to try it more often: --on-fail retry; to pass it by: --on-fail skip; to keep it for later: --on-fail dlq")
         }
         RunError::Refused(Refusal::Gap { .. } | Refusal::AboveEnd { .. } | Refusal::NoOffset { .. })
         | RunError::HandlerIdle(_)
