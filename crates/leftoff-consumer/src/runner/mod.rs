@@ -491,6 +491,7 @@ impl<'a> Runner<'a> {
             oldest: self.oldest(now),
             since_save: now.saturating_sub(self.last_save),
             skipped: self.report.skipped,
+            dead: self.report.dead,
             absorbed: self.report.absorbed,
             failed_attempts: self.report.failed_attempts,
             faults: self.report.faults,

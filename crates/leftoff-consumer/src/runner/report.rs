@@ -99,6 +99,8 @@ pub struct Status {
     pub since_save: Duration,
     /// Events passed by, since no attempt succeeded.
     pub skipped: u64,
+    /// Events passed by, and kept as dead letters.
+    pub dead: u64,
     /// Events whose outcome the sink had already.
     pub absorbed: u64,
     /// Attempts that failed.

@@ -30,7 +30,7 @@ mod schema;
 mod session;
 mod values;
 
-pub use read::{PostgresEffect, PostgresReader};
+pub use read::{PostgresEffect, PostgresReader, mark_letter};
 pub use schema::{DEFAULT_TABLE, MAX_NAME_BYTES};
 
 use rows::Refused;
@@ -351,6 +351,10 @@ impl Sink for PostgresSink {
         }
         self.claimed = RefCell::new(Some(open));
         Ok(claimed)
+    }
+
+    fn keeps_dead_letters(&self) -> bool {
+        true
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use leftoff_wire::Committed;
+use leftoff_wire::{Committed, Offset};
 use tokio_postgres::types::Type;
 
 use super::rows::GROUP_COLUMN;
 use super::schema::{check_ours, names, quoted_table};
 use super::session::{Fault, Session};
 use super::{SinkError, broke};
-use crate::sink::{ID_KEY, PostgresUrl};
+use crate::sink::{DeadState, ID_KEY, PostgresUrl};
 use crate::source::PartitionId;
 
 /// What names the event of a row in a table of events.
@@ -34,6 +34,37 @@ pub struct PostgresReader {
 pub struct PostgresEffect {
     /// `TOPIC_ID/PARTITION/OFFSET/N`
     pub id: String,
+}
+
+/// Notes what became of a dead letter.
+///
+/// # Errors
+/// As [`PostgresReader::open`].
+pub fn mark_letter(
+    url: &PostgresUrl,
+    group: &str,
+    id: PartitionId,
+    offset: Offset,
+    state: DeadState,
+    at_ms: i64,
+) -> Result<(), SinkError> {
+    let shown = url.to_string();
+    let session = Session::connect(url).map_err(|fault| broke("cannot reach", &shown, fault))?;
+    let sql = "UPDATE leftoff_dead SET state = $1, state_at_ms = $2
+        WHERE \"group\" = $3 AND topic_id = $4 AND partition = $5 AND \"offset\" = $6";
+    let (state, topic_id, offset) = (state.to_string(), id.topic_id.to_string(), offset.get());
+    let marked = session.execute(
+        sql,
+        &[
+            (&state, Type::TEXT),
+            (&at_ms, Type::INT8),
+            (&group, Type::TEXT),
+            (&topic_id, Type::TEXT),
+            (&id.partition, Type::INT4),
+            (&offset, Type::INT8),
+        ],
+    );
+    marked.map(drop).map_err(|fault| broke("cannot write", &shown, fault))
 }
 
 impl PostgresReader {
@@ -95,6 +126,47 @@ impl PostgresReader {
             "SELECT topic_id || ' ' || partition || ' ' || first || '-' || last || ' ' || kind || chr(10)
             FROM leftoff_outcomes WHERE \"group\" = $1";
         Ok(self.query(sql)?.iter().map(|row| row.get::<_, &str>(0)).collect())
+    }
+
+    /// The dead letters of the group, in the order of the events: each line, and what became of it. `visit` says whether to
+    /// go on.
+    ///
+    /// # Errors
+    /// As [`PostgresReader::open`].
+    pub fn letters(&self, mut visit: impl FnMut(&str, DeadState) -> bool) -> Result<(), SinkError> {
+        const PAGE: usize = 500;
+        if names(&self.session, "leftoff_dead").map_err(|fault| self.failed(fault))?.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT letter, state, topic_id, partition, \"offset\" FROM leftoff_dead WHERE \"group\" = $1
+             AND (topic_id, partition, \"offset\") > ($2, $3, $4)
+             ORDER BY topic_id, partition, \"offset\" LIMIT {PAGE}"
+        );
+        let mut last = (String::new(), 0_i32, -1_i64);
+        loop {
+            let parameters: [super::session::Parameter<'_>; 4] = [
+                (&self.group, Type::TEXT),
+                (&last.0, Type::TEXT),
+                (&last.1, Type::INT4),
+                (&last.2, Type::INT8),
+            ];
+            let rows = self.session.query(&sql, &parameters).map_err(|fault| self.failed(fault))?;
+            for row in &rows {
+                let state = match row.get::<_, &str>(1) {
+                    "replayed" => DeadState::Replayed,
+                    "dropped" => DeadState::Dropped,
+                    _ => DeadState::Open,
+                };
+                if !visit(row.get(0), state) {
+                    return Ok(());
+                }
+            }
+            match rows.last() {
+                Some(row) if rows.len() == PAGE => last = (row.get(2), row.get(3), row.get(4)),
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// The rows that tell which event they came of, those of one event together, in the order of the events. (In which order

@@ -9,7 +9,7 @@ use super::rows::unnamed;
 use super::schema::{note_table, quoted_table};
 use super::session::{Fault, Session};
 use super::{Open, Trouble};
-use crate::sink::{Move, Outcome, OutcomeRange, Output, Written, outcome_ranges, skipped_ranges};
+use crate::sink::{Letter, Move, Outcome, OutcomeRange, Output, Written, outcome_ranges, skipped_ranges};
 use crate::source::PartitionId;
 
 /// So many rows go in one statement.
@@ -48,6 +48,7 @@ impl Open {
         }
         insert_events(session, table, group, outputs)?;
         insert_ids(session, group, outputs)?;
+        keep_letters(session, group, outputs)?;
         let tables: BTreeSet<&String> = self.held.iter().flat_map(|held| &held.seen).collect();
         tables.into_iter().try_for_each(|table| note_table(session, group, table, "rows"))?;
         enter_outcomes(session, group, &self.outcomes(outputs), &skipped_ranges(moves))?;
@@ -201,6 +202,36 @@ fn insert_ids(session: &Session, group: &str, outputs: &[Output]) -> Result<(), 
                 (&chunk.ids, Type::BYTEA_ARRAY),
                 (&chunk.partitions, Type::INT4_ARRAY),
                 (&chunk.offsets, Type::INT8_ARRAY),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Dead letters. An event that is given up again after a reset is the same letter, open again.
+fn keep_letters(session: &Session, group: &str, outputs: &[Output]) -> Result<(), Fault> {
+    let sql = "INSERT INTO leftoff_dead (\"group\", topic_id, partition, \"offset\", letter, attempts, why, at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (\"group\", topic_id, partition, \"offset\") DO UPDATE SET letter = excluded.letter,
+        attempts = excluded.attempts, why = excluded.why, at_ms = excluded.at_ms, state = 'open', state_at_ms = NULL";
+    for output in outputs {
+        let Outcome::Dead(letter) = &output.outcome else { continue };
+        let (topic_id, offset) = (output.id.topic_id.to_string(), output.offset.get());
+        let attempts = i64::from(letter.gave_up.attempts);
+        // A text of the database has no zero byte; JSON escapes it.
+        let why = letter.gave_up.why.replace('\0', "\u{fffd}");
+        let line = Letter::of(letter).to_line();
+        session.execute(
+            sql,
+            &[
+                (&group, Type::TEXT),
+                (&topic_id, Type::TEXT),
+                (&output.id.partition, Type::INT4),
+                (&offset, Type::INT8),
+                (&line, Type::TEXT),
+                (&attempts, Type::INT8),
+                (&why, Type::TEXT),
+                (&letter.at_ms, Type::INT8),
             ],
         )?;
     }

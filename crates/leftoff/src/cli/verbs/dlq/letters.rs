@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use leftoff::dead_letters::{self, Found, StateOf, id_of};
 use leftoff::store::events_in;
-use leftoff_consumer::sink::{DeadLetter, DeadState, FileSink, Letter};
+use leftoff_consumer::sink::{DeadLetter, DeadState, FileSink, Letter, PostgresUrl};
 use leftoff_engine::broker::{State, Topic};
 
 use crate::cli::args::dlq::Whose;
@@ -30,6 +30,8 @@ pub enum Letterbox {
     File(PathBuf),
     /// The table `leftoff_dead`.
     Sqlite(PathBuf),
+    /// The same table.
+    Postgres(PostgresUrl),
 }
 
 impl Letterbox {
@@ -39,6 +41,7 @@ impl Letterbox {
             Letterbox::Topic(topic) => format!("topic:{}", topic.name),
             Letterbox::File(path) => format!("file:{}", dead_path(path).display()),
             Letterbox::Sqlite(path) => format!("sqlite:{}", path.display()),
+            Letterbox::Postgres(url) => url.to_string(),
         }
     }
 }
@@ -88,6 +91,7 @@ fn box_of(place: &Place) -> Option<Letterbox> {
     match place {
         Place::File(path) => Some(Letterbox::File(path.clone())),
         Place::Sqlite { path, .. } => Some(Letterbox::Sqlite(path.clone())),
+        Place::Postgres(url) => Some(Letterbox::Postgres(url.clone())),
         Place::Topic(_) | Place::Stdout => None,
     }
 }
@@ -120,6 +124,7 @@ pub fn each(
         }
         Letterbox::File(path) => in_file(path, group, visit),
         Letterbox::Sqlite(path) => in_sqlite(path, group, visit),
+        Letterbox::Postgres(url) => in_postgres(url, group, visit),
     }
 }
 
@@ -286,4 +291,33 @@ fn in_sqlite(
     _visit: impl FnMut(&DeadLetter, DeadState) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     Err(crate::cli::verbs::authority::no_sqlite())
+}
+
+#[cfg(feature = "postgres")]
+fn in_postgres(
+    url: &PostgresUrl,
+    group: &str,
+    mut visit: impl FnMut(&DeadLetter, DeadState) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    use leftoff_consumer::sink::postgres::PostgresReader;
+
+    let Some(reader) = PostgresReader::open(url, group).map_err(from_sink)? else { return Ok(()) };
+    let mut ended = Ok(());
+    let read = reader.letters(|line, state| {
+        ended = Letter::from_line(line)
+            .map_err(|why| Failure::storage(format!("{url}: leftoff_dead: {why}")))
+            .and_then(|letter| visit(&letter, state));
+        ended.is_ok()
+    });
+    read.map_err(from_sink)?;
+    ended
+}
+
+#[cfg(not(feature = "postgres"))]
+fn in_postgres(
+    _url: &PostgresUrl,
+    _group: &str,
+    _visit: impl FnMut(&DeadLetter, DeadState) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    Err(crate::cli::verbs::authority::no_postgres())
 }

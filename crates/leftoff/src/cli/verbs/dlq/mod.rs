@@ -289,6 +289,15 @@ fn mark_elsewhere(one: &Chosen, group: &str, state: DeadState) -> Result<(), Fai
                 leftoff_consumer::sink::sqlite::mark_letter(path, group, id, offset, state, now().as_ms());
             marked.map_err(crate::cli::verbs::authority::from_sink)
         }
+        #[cfg(feature = "postgres")]
+        Letterbox::Postgres(url) => {
+            let (id, offset) = (one.letter.id, one.letter.event.offset);
+            let marked =
+                leftoff_consumer::sink::postgres::mark_letter(url, group, id, offset, state, now().as_ms());
+            marked.map_err(crate::cli::verbs::authority::from_sink)
+        }
+        #[cfg(not(feature = "postgres"))]
+        Letterbox::Postgres(_) => Err(crate::cli::verbs::authority::no_postgres()),
         #[cfg(not(feature = "sqlite"))]
         Letterbox::Sqlite(_) => Err(crate::cli::verbs::authority::no_sqlite()),
     }

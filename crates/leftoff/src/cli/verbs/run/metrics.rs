@@ -294,6 +294,7 @@ fn write_counts(page: &mut Page, status: &Status) {
         ("events_handled", "Events handled, filtered ones included", status.handled),
         ("events_filtered", "Events left out on purpose", status.filtered),
         ("events_skipped", "Events passed by, since no attempt succeeded", status.skipped),
+        ("events_dead", "Events passed by, and kept as dead letters", status.dead),
         ("events_absorbed", "Events that the place had already under another offset", status.absorbed),
         ("records_written", "Records written, or waiting for the next save", status.written),
         ("attempts_failed", "Attempts at an event that failed", status.failed_attempts),
