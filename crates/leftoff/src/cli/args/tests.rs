@@ -49,6 +49,10 @@ fn every_verb_of_the_manual_is_read() {
         "leftoff check -g g --data ./d --out file:a.ndjson --drained",
         "leftoff run -t quakes -g g --data ./d --out file:a.ndjson -- python3 handler.py --flag",
         "leftoff run -t quakes -g g --on-fail skip --attempts 5 --backoff 100ms..5s -- ./handler",
+        "leftoff run -t quakes -g g --order key --concurrency 4 --pipeline 8 --on-fail dlq -- ./handler",
+        "leftoff dlq ls g --reason timeout -t quakes",
+        "leftoff dlq replay g --all --to-topic retry --execute",
+        "leftoff dlq drop g quakes/0/41 --execute",
         "leftoff doctor --repair",
         "leftoff backup there",
         "leftoff completion bash",
@@ -99,7 +103,7 @@ fn a_wrong_value_is_named_with_what_was_expected_and_an_example() {
     refused("leftoff wait -g g --until soon", &["'soon' is not a place to wait for", "42"]);
     refused(
         "leftoff check -g g --out postgres://h/db",
-        &["'postgres:' are not in this version", "file:alerts.ndjson"],
+        &["--out <PLACE>", "sslmode=disable", "postgres://USER@HOST:PORT/DATABASE"],
     );
 }
 
