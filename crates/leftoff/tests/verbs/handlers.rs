@@ -40,7 +40,7 @@ fn a_stray_print_is_harmless_with_a_descriptor_for_answers() {
         ! file:out: exactly once: [..]
         ! t/0: --on-no-offset earliest: starts at offset 0
         ! t/0 starts at offset 0
-        ! stopped by a failure: 0 handled, 0 written, 1 failed attempts, the handler ended or broke the rules 1 times
+        ! stopped by a failure: 0 handled, 0 written, 1 failed attempt, the handler ended or broke the rules 1 times
         ! t/0 goes on at offset 0
         ! error: t/0 offset 0 was not handled: the handler wrote a line that is no answer: hello there
         !   (it is not a JSON object; answers go to stdout, everything else to stderr: is this a stray print? with --protocol-fd 3 answers go to a descriptor of their own, and prints are harmless)

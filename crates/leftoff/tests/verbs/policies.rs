@@ -38,7 +38,7 @@ fn an_event_that_no_attempt_handles_stops_the_run_or_is_skipped() {
         !   key:   k3
         !   value: [..]
         ! everything before it is saved, nothing past it; once the cause is mended, the same command goes on with this event
-        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip
+        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip; to keep it for later: --on-fail dlq
         = 1
         $ run -t t -g g --out file:out --until-end --on-fail skip --attempts 3 --backoff 10ms -- sh bad_at.sh k3 error
         ! file:out: exactly once: [..]

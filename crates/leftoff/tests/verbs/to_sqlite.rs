@@ -92,13 +92,13 @@ fn a_row_that_the_database_refuses_stops_the_run_before_its_event() {
         ! sqlite:db: [..]
         ! t/0: [..]
         ! t/0 starts at offset 0
-        ! stopped by a failure: 3 handled (1 filtered), 2 written, 1 failed attempts
+        ! stopped by a failure: 3 handled (1 filtered), 2 written, 1 failed attempt
         ! t/0 goes on at offset 3
         ! error: t/0 offset 3 was not handled: record 0 of the answer: table "odd" refuses it: CHECK constraint failed: key <> 'k3'
         !   key:   k3
         !   value: {"id":"k3"}
         ! everything before it is saved, nothing past it; once the cause is mended, the same command goes on with this event
-        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip
+        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip; to keep it for later: --on-fail dlq
         = 1
         "#,
     );

@@ -152,7 +152,7 @@ fn what_cannot_be_promised_or_done_is_refused() {
         !   key:   k3
         !   value: [..]
         ! everything before it is saved, nothing past it; once the cause is mended, the same command goes on with this event
-        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip
+        ! hint: to try it more often: --on-fail retry; to pass it by: --on-fail skip; to keep it for later: --on-fail dlq
         = 1
         $ run -t t -g h --out topic:out --explain --format csv --no-headers
         > t,0,3,10,saved,topic:out,exactly once
