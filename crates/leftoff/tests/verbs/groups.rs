@@ -1,4 +1,4 @@
-use crate::process::{Background, folder, pid_in, stdout, until};
+use crate::process::{Background, folder, gone, pid_in, stdout, until};
 use crate::script::check_in;
 
 #[test]
@@ -163,8 +163,11 @@ fn nobody_is_moved_behind_their_back() {
     );
     // The group's copy follows the file within a moment.
     until("the group's copy", || stdout(dir.path(), "groups history g").contains("commit").then_some(()));
+    let handler = pid_in(&dir.path().join("pid"));
     runner.signal("-KILL");
     assert_eq!(runner.end(), None);
+    // It ends with its input, a moment later.
+    gone(handler);
     // What the file keeps is not moved in the group alone.
     check_in(
         &dir,

@@ -90,6 +90,16 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits until a process has ended, whether or not somebody has noticed.
+pub fn gone(pid: u32) {
+    until("the end of a process", || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => {
+            stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('Z')).then_some(())
+        }
+        Err(_) => Some(()),
+    });
+}
+
 /// The process id that a handler has written.
 pub fn pid_in(path: &Path) -> u32 {
     until("a handler's start", || std::fs::read_to_string(path).ok()?.trim().parse().ok())
