@@ -3,6 +3,7 @@
 mod letters;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use leftoff::dead_letters::{REPLAY_HEADER, STATE_HEADER, StateOf, id_of};
 use leftoff::partitioner::Partitioner;
@@ -181,11 +182,12 @@ fn replay(global: &Global, args: &ReplayArgs) -> Result<(), Failure> {
     let mut topics: BTreeMap<String, (Topic, Partitioner)> = BTreeMap::new();
     for Chosen { letter, .. } in &chosen {
         let name = to(letter);
-        if !topics.contains_key(&name) {
+        if let Entry::Vacant(entry) = topics.entry(name) {
+            let name = entry.key().clone();
             let found = store
                 .with_state(|state| find_topic(state.topics().collect::<Vec<_>>().into_iter(), &name))?;
             let partitioner = Partitioner::new(found.partitions, 0);
-            topics.insert(name, (found, partitioner));
+            entry.insert((found, partitioner));
         }
     }
     for one in &chosen {
