@@ -10,8 +10,7 @@ fn lives(out: &str, kept_in: &str) {
     stdout(dir.path(), &format!("run {flags} -- sh bad_at.sh k3 error"));
     check_in(
         &dir,
-        &format!(
-            "
+        "
             $ dlq ls g
             > EVENT  ATTEMPTS  GIVEN-UP                  STATE  WHY
             > t/0/3         2  [..]  open   the handler reports: no such place
@@ -35,9 +34,8 @@ fn lives(out: &str, kept_in: &str) {
             ! hint: `leftoff dlq ls g` lists them; --again takes what was replayed or dropped
             = 3
             $ consume t -o 10 -f '%o %k %v %h\\n'
-            > 10 k3 {{\"id\":\"k3\"}} leftoff_replay_of=[..]/0/3
-            "
-        ),
+            > 10 k3 {\"id\":\"k3\"} leftoff_replay_of=[..]/0/3
+            ",
     );
     // The event is handled now, and the check knows of both.
     stdout(dir.path(), &format!("run {flags} -- sh bad_at.sh k4 error"));
