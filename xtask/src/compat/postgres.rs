@@ -13,6 +13,7 @@ use anyhow::{Context as _, ensure};
 use super::Verdict;
 use super::leftoff::Leftoff;
 
+mod dead_letters;
 mod proxy;
 mod refusals;
 mod server;
@@ -61,6 +62,7 @@ pub fn run() -> anyhow::Result<Verdict> {
     let kills = judge.kills(number("LEFTOFF_KILLS").unwrap_or(DEFAULT_KILLS))?;
     judge.overtaken()?;
     judge.refusals()?;
+    judge.dead_letters()?;
     if judge.complaints.is_empty() {
         let what = format!(
             "{EVENTS} events once each, through {kills} kills, {cuts} cuts around COMMIT and an overtaken runner"

@@ -18,7 +18,12 @@ use tempfile::TempDir;
 use crate::process::{Background, kill, pid_in, stdout, until};
 use crate::script::check_in;
 
+/// For each test; `LEFTOFF_KILLS` asks for more.
 const KILLS: usize = 20;
+
+fn kills() -> usize {
+    std::env::var("LEFTOFF_KILLS").map_or(KILLS, |kills| kills.parse().unwrap())
+}
 
 #[test]
 fn earthquakes_on_one_partition() {
@@ -180,8 +185,8 @@ impl Crashes {
     }
 
     fn survive(mut self) {
-        while self.kills.iter().sum::<usize>() < KILLS {
-            let bytes = self.feed(self.lines.len() / (KILLS + 5));
+        while self.kills.iter().sum::<usize>() < kills() {
+            let bytes = self.feed(self.lines.len() / (kills() + 5));
             match next(&mut self.seed) % 3 {
                 0 => self.kill_producer(bytes),
                 1 => self.kill_runner(),
