@@ -60,6 +60,8 @@ pub enum SourceEvent {
         metadata: String,
         /// The group's runner before this one did not give it back: it was killed, or lost its machine.
         unclean: bool,
+        /// The topic got this partition when the group had begun with its others: nothing in it was ever passed over.
+        added: bool,
         /// The first offset that can still be read.
         log_start: Offset,
         /// The high watermark: everything below it can be read.

@@ -59,6 +59,7 @@ pub(crate) fn assigned_as(
         committed: committed.map(next),
         metadata: String::new(),
         unclean: false,
+        added: false,
         log_start: at(log_start),
         end: at(end),
     }

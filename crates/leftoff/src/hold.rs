@@ -23,7 +23,7 @@ pub(crate) struct Hold {
     pub(crate) ownership: Ownership,
     who: Who,
     /// The name of each partition's topic.
-    topics: Arc<BTreeMap<SourceId, String>>,
+    topics: Arc<Mutex<BTreeMap<SourceId, String>>>,
     kept: Arc<Mutex<Kept>>,
 }
 
@@ -76,7 +76,7 @@ impl Hold {
         who: Who,
         topics: BTreeMap<SourceId, String>,
     ) -> Hold {
-        let (store, group, topics) = (store.clone(), group.to_owned(), Arc::new(topics));
+        let (store, group, topics) = (store.clone(), group.to_owned(), Arc::new(Mutex::new(topics)));
         Hold { store, group, ownership, who, topics, kept: Arc::default() }
     }
 
@@ -119,15 +119,24 @@ impl Hold {
         })
     }
 
+    /// A partition that the topic has got since.
+    pub(crate) fn add(&self, id: SourceId, topic: String) {
+        self.topics().insert(id, topic);
+    }
+
+    fn topics(&self) -> MutexGuard<'_, BTreeMap<SourceId, String>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A partition that this member reads, by name and id.
     pub(crate) fn key(&self, id: SourceId) -> Option<PartitionKey> {
-        let topic = self.topics.get(&id)?.clone();
+        let topic = self.topics().get(&id)?.clone();
         Some(PartitionKey { topic, topic_id: id.topic_id, partition: id.partition })
     }
 
     /// Whether this member reads a topic.
     pub(crate) fn reads(&self, topic_id: leftoff_wire::Uuid) -> bool {
-        self.topics.keys().any(|id| id.topic_id == topic_id)
+        self.topics().keys().any(|id| id.topic_id == topic_id)
     }
 
     /// What the group has for a partition that this member reads.

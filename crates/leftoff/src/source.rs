@@ -14,7 +14,7 @@ use leftoff_consumer::source::{
 use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Refusal, Reply, Request};
 use leftoff_engine::coordinator::{PartitionKey, Who, Why};
 use leftoff_engine::log::LogError;
-use leftoff_wire::Offset;
+use leftoff_wire::{Offset, Uuid};
 
 use crate::dead_letters;
 use crate::hold::{Hold, HoldError, OneOffset};
@@ -142,6 +142,28 @@ impl StoreSource {
         Ok(())
     }
 
+    /// Partitions that the topics have got since are this member's, too.
+    fn take_added(&mut self) {
+        let topics: BTreeMap<Uuid, String> =
+            self.partitions.iter().map(|(id, reading)| (id.topic_id, reading.topic.clone())).collect();
+        for (topic_id, name) in topics {
+            // One that was made anew under its name is another one, whose partitions are nobody's here.
+            let Some(topic) = self.store.topic(&name).filter(|topic| topic.topic_id == topic_id) else {
+                continue;
+            };
+            for partition in 0..topic.partitions {
+                let id = SourceId { topic_id, partition };
+                if self.partitions.contains_key(&id) {
+                    continue;
+                }
+                let reading = Reading { topic: name.clone(), position: None, told_end: None, paused: false };
+                self.partitions.insert(id, reading);
+                self.hold.add(id, name.clone());
+                self.ready.push_back(assigned(&self.store, &self.hold.group, id, &name, false));
+            }
+        }
+    }
+
     /// The next events of one partition, its end, or a gap; `None` if there is nothing new to say.
     fn read(&mut self, id: SourceId) -> Result<Option<SourceEvent>, SourceError> {
         let partition = PartitionId { topic_id: id.topic_id, partition: id.partition };
@@ -197,6 +219,10 @@ impl Source for StoreSource {
             return Ok(event);
         }
         self.between_events()?;
+        self.take_added();
+        if let Some(event) = self.ready.pop_front() {
+            return Ok(event);
+        }
         let ids: Vec<SourceId> = self.partitions.keys().copied().collect();
         for waited in [false, true] {
             for step in 0..ids.len() {
@@ -301,6 +327,10 @@ fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool
         let bounds =
             state.bounds(&key).expect("the partition was found a moment ago, and nobody else deletes");
         let entry = state.coordinator().entry(group, &key);
+        let has_others = || {
+            let group = state.coordinator().known_group(group);
+            group.is_some_and(|group| group.offsets().any(|(_, _, entry)| entry.topic_id == id.topic_id))
+        };
         SourceEvent::Assigned {
             topic: topic.to_owned(),
             id,
@@ -308,6 +338,7 @@ fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool
             committed: entry.map(|entry| entry.committed),
             metadata: entry.map_or_else(String::new, |entry| entry.metadata.clone()),
             unclean,
+            added: entry.is_none() && has_others(),
             log_start: bounds.log_start,
             end: bounds.end,
         }

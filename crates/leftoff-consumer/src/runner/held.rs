@@ -17,6 +17,7 @@ pub(super) struct Assigned {
     pub(super) log_start: Offset,
     pub(super) metadata: String,
     pub(super) unclean: bool,
+    pub(super) added: bool,
 }
 
 /// A partition that is held.

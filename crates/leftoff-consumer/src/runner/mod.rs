@@ -276,9 +276,19 @@ impl<'a> Runner<'a> {
         // about.
         self.is_being_assigned = matches!(event, SourceEvent::Assigned { .. });
         match event {
-            SourceEvent::Assigned { topic, id, ownership, committed, metadata, unclean, log_start, end } => {
+            SourceEvent::Assigned {
+                topic,
+                id,
+                ownership,
+                committed,
+                metadata,
+                unclean,
+                added,
+                log_start,
+                end,
+            } => {
                 let held = Held::new(topic.into(), ownership, committed, end);
-                self.assigned(held, id, &Assigned { log_start, metadata, unclean })
+                self.assigned(held, id, &Assigned { log_start, metadata, unclean, added })
             }
             SourceEvent::Batch { id, ownership, events, next, end } => {
                 self.batch(id, ownership, events, next, end)
@@ -331,6 +341,7 @@ impl<'a> Runner<'a> {
             partition: id.partition,
             place: authority.then_some(place.as_str()),
             in_sink,
+            added: assigned.added,
             in_group: held.mirrored,
             log_start: assigned.log_start,
             end: held.end,

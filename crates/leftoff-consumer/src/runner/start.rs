@@ -17,6 +17,8 @@ pub struct Facts<'a> {
     pub place: Option<&'a str>,
     /// What the sink has.
     pub in_sink: Option<Committed>,
+    /// The topic got it when the group had begun with its others.
+    pub added: bool,
     /// What the group has.
     pub in_group: Option<Committed>,
     /// The first offset that can be read.
@@ -70,6 +72,10 @@ fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, R
 
 fn without_offset(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
     let (rule, at, from) = match options.on_no_offset {
+        // Whoever wanted only what comes from then on wants all that came since.
+        OnNoOffset::Earliest | OnNoOffset::Latest if facts.added => {
+            ("a partition that was added", Committed::log_start(facts.log_start), None)
+        }
         OnNoOffset::Earliest => ("--on-no-offset earliest", Committed::log_start(facts.log_start), None),
         // What lies before the end is skipped, and said to be.
         OnNoOffset::Latest => {

@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::process::{Background, folder, kill, pid_in, stdout};
+use crate::process::{Background, folder, kill, pid_in, stdout, until};
 use crate::script::check_in;
 
 #[test]
@@ -234,4 +234,42 @@ fn several_topics_go_to_one_file() {
         "#,
     );
     assert_eq!(fs::read_to_string(dir.path().join("out")).unwrap().lines().count(), 12);
+}
+
+#[test]
+fn partitions_that_are_added_are_handled_from_their_first_event() {
+    let dir = folder(1);
+    // It has begun, and wants only what comes from then on.
+    let args = "run -t t -g g --out file:out --on-no-offset latest -- sh copy.sh";
+    let mut runner = Background::start(dir.path(), args);
+    until("the start", || stdout(dir.path(), "groups ls --no-headers").contains("running").then_some(()));
+    stdout(dir.path(), "topics alter t -p 2 -q");
+    let more: String = (10..14).map(|number| format!("{{\"id\":\"k{number}\"}}\n")).collect();
+    std::fs::write(dir.path().join("more"), more).unwrap();
+    stdout(dir.path(), "produce t -q --key-field id -p 1 --source more");
+    until("the new partition's events", || {
+        let text = std::fs::read_to_string(dir.path().join("out")).ok()?;
+        (text.lines().count() == 4).then_some(())
+    });
+    runner.signal("-TERM");
+    assert_eq!(runner.end(), Some(0));
+    // One that was added while nobody was there, too.
+    stdout(dir.path(), "topics alter t -p 3 -q");
+    std::fs::write(dir.path().join("most"), "{\"id\":\"k14\"}\n").unwrap();
+    stdout(dir.path(), "produce t -q --key-field id -p 2 --source most");
+    check_in(
+        &dir,
+        "
+        $ run -t t -g g --out file:out --on-no-offset latest --until-end -- sh copy.sh
+        ! file:out: exactly once: each event's lines are in the recovered file once
+        ! t/0 starts at offset 10
+        ! t/1 starts at offset 4
+        ! t/2: a partition that was added: starts at offset 0
+        ! t/2 starts at offset 0
+        ! nothing left: 1 handled, 1 written
+        ! t/0 goes on at offset 10
+        ! t/1 goes on at offset 4
+        ! t/2 goes on at offset 1
+        ",
+    );
 }

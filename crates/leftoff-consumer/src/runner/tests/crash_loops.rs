@@ -37,6 +37,7 @@ impl Source for GroupSource<'_> {
                 committed: self.group.committed.map(next),
                 metadata: self.group.words.clone(),
                 unclean: !self.group.left && self.group.committed.is_some(),
+                added: false,
                 log_start: at(0),
                 end: at(END),
             }),

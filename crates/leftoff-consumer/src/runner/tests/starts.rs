@@ -67,6 +67,7 @@ fn where_it_starts() {
             partition: 0,
             place: in_sink.map(|_| "file:x"),
             in_sink: in_sink.flatten().map(next),
+            added: false,
             in_group: in_group.map(next),
             log_start: at(log_start),
             end: at(end),
@@ -89,6 +90,7 @@ fn where_it_starts() {
 #[test]
 fn a_jump_is_said_in_numbers() {
     let facts = Facts {
+        added: false,
         topic: "quakes",
         partition: 0,
         place: None,
@@ -107,4 +109,28 @@ fn a_jump_is_said_in_numbers() {
     assert_eq!(latest.to_string(), "--on-no-offset latest: skips offsets 10 to 79 (70)");
     let earliest = decide(&facts, &options()).unwrap().decision.unwrap();
     assert_eq!(earliest.to_string(), "--on-no-offset earliest: starts at offset 10");
+}
+
+#[test]
+fn a_partition_that_was_added_is_read_from_its_first_event() {
+    let facts = |added| Facts {
+        added,
+        topic: "quakes",
+        partition: 3,
+        place: None,
+        in_sink: None,
+        in_group: None,
+        log_start: at(10),
+        end: at(80),
+    };
+    let options = |on_no_offset| RunOptions { on_no_offset, ..RunOptions::default() };
+    for (added, on_no_offset, expect) in [
+        (false, OnNoOffset::Latest, Some(80)),
+        (true, OnNoOffset::Latest, Some(10)),
+        (true, OnNoOffset::Earliest, Some(10)),
+        (true, OnNoOffset::Stop, None),
+    ] {
+        let start = decide(&facts(added), &options(on_no_offset)).ok();
+        assert_eq!(start.map(|start| start.at.next().get()), expect, "{added} {on_no_offset:?}");
+    }
 }

@@ -82,12 +82,18 @@ fn start(
     let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
     let bounds = state.bounds(&key).expect("each partition of a live topic has a log");
     let id = PartitionId { topic_id: topic.topic_id, partition: number };
+    let in_group = state.coordinator().entry(&args.group, &key).map(|entry| entry.committed);
+    let has_others = state
+        .coordinator()
+        .known_group(&args.group)
+        .is_some_and(|group| group.offsets().any(|(_, _, entry)| entry.topic_id == topic.topic_id));
     let facts = Facts {
         topic: &topic.name,
         partition: number,
+        added: in_group.is_none() && has_others,
         place,
         in_sink: in_place.and_then(|next| next.get(&id).copied()),
-        in_group: state.coordinator().entry(&args.group, &key).map(|entry| entry.committed),
+        in_group,
         log_start: bounds.log_start,
         end: bounds.end,
     };
