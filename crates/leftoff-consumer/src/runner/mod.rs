@@ -48,7 +48,7 @@ mod work;
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
 pub use options::{
     Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, Order, RunOptions, SavePolicy,
-    SystemClock,
+    StartFrom, SystemClock,
 };
 pub use report::{
     About, InHand, NoProgress, PartitionReport, PartitionStatus, Progress, Report, Status, StopReason,

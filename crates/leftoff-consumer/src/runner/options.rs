@@ -5,6 +5,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use leftoff_wire::Offset;
+
 use crate::source::Event;
 
 /// How a run goes. The default is the safe choice everywhere.
@@ -33,6 +35,8 @@ pub struct RunOptions {
     pub identify: Option<Identify>,
     /// Where a group starts that has nothing saved.
     pub on_no_offset: OnNoOffset,
+    /// The same for some partitions by name; it goes before the rule for all.
+    pub start_from: Option<StartFrom>,
     /// What happens when the sink keeps the offset, holds none, and the group has one.
     pub on_lost_state: OnLostState,
     /// Stop when everything that was there at the assignment is handled.
@@ -59,6 +63,7 @@ impl Default for RunOptions {
             on_gap: OnGap::Stop,
             identify: None,
             on_no_offset: OnNoOffset::Earliest,
+            start_from: None,
             on_lost_state: OnLostState::Refuse,
             until_end: false,
             max_events: None,
@@ -177,6 +182,15 @@ pub enum OnNoOffset {
     Latest,
     /// Nowhere: stop.
     Stop,
+}
+
+/// Where a new group starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartFrom {
+    /// The rule, as the user wrote it: `--from 2026-01-31T00:00:00Z`.
+    pub rule: String,
+    /// The first offset to read of each partition: topic, number, offset.
+    pub at: Vec<(String, i32, Offset)>,
 }
 
 /// What happens when the sink keeps the offset, has none for a partition, and the group has one above the log start: either

@@ -3,7 +3,7 @@
 
 use leftoff_wire::{Committed, Offset};
 
-use super::{OnGap, OnLostState, OnNoOffset, Refusal, RunOptions};
+use super::{OnGap, OnLostState, OnNoOffset, Refusal, RunOptions, StartFrom};
 use crate::source::{Decision, GapReason};
 
 /// What is known of a partition at its assignment.
@@ -71,6 +71,9 @@ fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, R
 }
 
 fn without_offset(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {
+    if let Some(start) = named_start(facts, options) {
+        return Ok(start);
+    }
     let (rule, at, from) = match options.on_no_offset {
         // Whoever wanted only what comes from then on wants all that came since.
         OnNoOffset::Earliest | OnNoOffset::Latest if facts.added => {
@@ -91,6 +94,18 @@ fn without_offset(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refu
         }
     };
     Ok(Start { at, decision: Some(jump(rule.to_owned(), from, at.next())) })
+}
+
+/// What lies before it is skipped, and said to be.
+fn named_start(facts: &Facts<'_>, options: &RunOptions) -> Option<Start> {
+    let StartFrom { rule, at } = options.start_from.as_ref()?;
+    let is_it = |(topic, partition, _): &&(String, i32, Offset)| {
+        topic == facts.topic && *partition == facts.partition
+    };
+    let (_, _, offset) = at.iter().find(is_it)?;
+    let at = (*offset).clamp(facts.log_start, facts.end);
+    let decision = Some(jump(rule.clone(), Some(facts.log_start), at));
+    Some(Start { at: Committed::resolved_reset(at), decision })
 }
 
 fn within_the_log(start: Start, facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal> {

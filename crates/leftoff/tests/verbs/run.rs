@@ -273,3 +273,35 @@ fn partitions_that_are_added_are_handled_from_their_first_event() {
         ",
     );
 }
+
+#[test]
+fn a_backfill_starts_at_a_time_with_a_group_of_its_own() {
+    let dir = folder(1);
+    check_in(
+        &dir,
+        "
+        $ run -t t -g live --out file:out --until-end -q -- sh copy.sh
+        $ run -t t -g again --from 2100-01-01 --new-group --out file:none --until-end -- sh copy.sh
+        ! file:none: exactly once: each event's lines are in the recovered file once
+        ! t/0: --from 2100-01-01T00:00:00[..]Z: skips offsets 0 to 9 (10)
+        ! t/0 starts at offset 10
+        ! nothing left: 0 handled, 0 written
+        ! t/0 goes on at offset 10
+        $ run -t t -g filled --from -1h --new-group --out file:filled --until-end -- sh copy.sh
+        ! file:filled: exactly once: each event's lines are in the recovered file once
+        ! t/0: --from [..]Z: skips no offsets
+        ! t/0 starts at offset 0
+        ! nothing left: 10 handled, 10 written
+        ! t/0 goes on at offset 10
+        $ run -t t -g live --from -1h --new-group --out file:more --until-end -- sh copy.sh
+        ! error: group 'live' is not new: --from would move it
+        ! hint: to go on with it, leave --from and --new-group away; to move it, `leftoff groups reset live`; or name another group
+        = 4
+        $ run -t t -g third --from 2100-01-01 --new-group --explain --format csv --no-headers
+        > t,0,10,10,--from 2100-01-01T00:00:00[..]Z: skips offsets 0 to 9 (10),stdout,at least once
+        $ groups export live
+        > t,0,10
+        ",
+    );
+    assert!(!dir.path().join("more").exists());
+}

@@ -15,7 +15,7 @@ use super::value::{event_count, group_name, parsed, topic_name, value};
 use crate::cli::bad_value::BadValue;
 use crate::cli::json_path::JsonPath;
 use crate::cli::place::{PLACE_FORMS, Place};
-use crate::cli::time::{DURATION_FORMS, parse_duration};
+use crate::cli::time::{DURATION_FORMS, TIME_FORMS, Time, parse_duration};
 
 /// `leftoff run`
 #[derive(Args, Clone, Debug)]
@@ -87,6 +87,15 @@ pub struct RunArgs {
     /// Where to start when the group has no offset
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = OnNoOffset::Earliest)]
     pub on_no_offset: OnNoOffset,
+    /// For a backfill with a group of its own: start with the first event of this time or later. The group must be new:
+    /// nobody else is disturbed
+    #[arg(long, value_name = "TIME", value_parser = value::<Time>(), requires = "new_group")]
+    #[arg(allow_hyphen_values = true, long_help = format!("For a backfill with a group of its own: start with the first \
+        event of this time or later. The group must be new: nobody else is disturbed. {TIME_FORMS}"))]
+    pub from: Option<Time>,
+    /// The group must be new; with --from
+    #[arg(long, requires = "from")]
+    pub new_group: bool,
     /// What to do when --out keeps the offset and has none, but the group has: the file was lost, or is new to this
     /// group
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnLostState::Stop)]

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use leftoff_consumer::runner::{Facts, Start, decide};
+use leftoff_consumer::runner::{Facts, RunOptions, Start, decide};
 use leftoff_consumer::sink::{FileSink, MatrixRow};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::PartitionKey;
 
-use super::{handlers, out};
+use super::{backfill, handlers, out};
 use crate::cli::args::Global;
 use crate::cli::args::run::{Order, RunArgs};
 use crate::cli::failure::Failure;
@@ -36,13 +36,15 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     refuse_other_group(&args.out, &args.group)?;
     let in_place = next_in(&args.out, &args.group)?;
     let view = open_view(global)?;
+    let mut options = args.options();
+    options.start_from = args.from.map(|time| backfill::start(args, time, view.state())).transpose()?;
     let mut table = Table::new(COLUMNS);
     let mut refusal = None;
     for name in &args.topics {
         let topic = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
         for number in 0..topic.partitions {
             let keeper = keeps_offset(&args.out).then_some(place.as_str());
-            let start = start(view.state(), args, &topic, number, keeper, in_place.as_ref());
+            let start = start(view.state(), (args, &options), &topic, number, keeper, in_place.as_ref());
             let (at, why) = match &start {
                 Ok(Start { at, decision: Some(decision) }) => (Some(at.next()), decision.to_string()),
                 Ok(Start { at, decision: None }) => (Some(at.next()), "saved".to_owned()),
@@ -73,7 +75,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
 
 fn start(
     state: &State,
-    args: &RunArgs,
+    (args, options): (&RunArgs, &RunOptions),
     topic: &Topic,
     number: i32,
     place: Option<&str>,
@@ -97,7 +99,7 @@ fn start(
         log_start: bounds.log_start,
         end: bounds.end,
     };
-    decide(&facts, &args.options())
+    decide(&facts, options)
 }
 
 fn refuse_other_group(place: &Place, group: &str) -> Result<(), Failure> {

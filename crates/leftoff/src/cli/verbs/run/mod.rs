@@ -1,5 +1,6 @@
 //! `leftoff run`: events go to a command that is kept alive, its records to a place, and the offset is saved behind them.
 
+mod backfill;
 mod explain;
 mod handlers;
 mod live;
@@ -50,6 +51,9 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     let common = handlers::Common { lock: lent, stop: stop.clone(), running };
     let store = open_existing(global, "run")?;
     check_topics(&store, &args.topics)?;
+    let mut options = args.options();
+    options.start_from =
+        args.from.map(|time| store.with_state(|state| backfill::start(args, time, state))).transpose()?;
     let failed = |error| from_store(&global.data, error);
     let mut source = StoreSource::join_with(lock, &store, &args.group, &args.topics, "run", stop.clone())
         .map_err(failed)?;
@@ -82,7 +86,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         progress: &mut live,
         clock: &SystemClock::new(),
         stop: &stop,
-        options: &args.options(),
+        options: &options,
     };
     let ended = Runner::new(parts).run();
     // After a failed wait for the directory there is nothing open to say good-bye to; the next join ends this one.
