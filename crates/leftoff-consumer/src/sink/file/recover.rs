@@ -12,6 +12,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 
@@ -116,15 +117,25 @@ fn check_not_special(path: &Path) -> Result<(), SinkError> {
     }
 }
 
+/// For so long a lock may be held by a process that is about to become another program: between its `fork` and its `exec` it has
+/// the files of the one before.
+const BETWEEN_FORK_AND_EXEC: Duration = Duration::from_millis(300);
+
 /// The lock is on the data file, since the sidecar does not exist before the first run. It goes with the process: the file
 /// is not inherited by a child.
 fn lock(data: &File, path: &Path) -> Result<(), SinkError> {
-    match rustix::fs::flock(data, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(refused(format!("{} is in use by another `leftoff run`", path.display())))
+    let deadline = Instant::now() + BETWEEN_FORK_AND_EXEC;
+    loop {
+        match rustix::fs::flock(data, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(refused(format!("{} is in use by another `leftoff run`", path.display())));
+            }
+            Err(error) => return Err(storage("cannot lock", path)(error.into())),
         }
-        Err(error) => Err(storage("cannot lock", path)(error.into())),
     }
 }
 
