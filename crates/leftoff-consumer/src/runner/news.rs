@@ -21,7 +21,8 @@ impl<'a> Runner<'a> {
         while let Some(news) = self.mailbox.pop_front().or_else(|| self.news.try_recv().ok()) {
             self.learn(news)?;
         }
-        Ok(())
+        // Whoever waited for the sink in the midst of something has not looked at what had waited for it.
+        if self.sink.is_home() && !self.arrived.is_empty() { self.admit_all() } else { Ok(()) }
     }
 
     /// Waits for a short time until something has come, and takes it.
@@ -31,10 +32,15 @@ impl<'a> Runner<'a> {
             Hands::One(_) | Hands::Nobody => false,
         };
         let wait = self.until_due(if has_room { LOOK_FOR_EVENTS } else { POLL_WAIT });
-        if let Ok(news) = self.news.recv_timeout(wait) {
+        if let Some(news) = self.next_news(wait) {
             self.learn(news)?;
         }
         self.take_news()
+    }
+
+    /// What was kept for later comes first: an answer in there is waited for by nobody else.
+    fn next_news(&mut self, wait: Duration) -> Option<News<'a>> {
+        self.mailbox.pop_front().or_else(|| self.news.recv_timeout(wait).ok())
     }
 
     fn learn(&mut self, news: News<'a>) -> Result<(), RunError> {
@@ -99,7 +105,7 @@ impl<'a> Runner<'a> {
         self.take_news()?;
         while self.in_hand.keys().any(|(id, _)| of.is_none_or(|of| of == *id)) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(news) = self.news.recv_timeout(left) else { break };
+            let Some(news) = self.next_news(left) else { break };
             self.learn(news)?;
         }
         Ok(())
@@ -150,7 +156,9 @@ impl<'a> Runner<'a> {
                 let mut count = crew.len();
                 drop(crew);
                 while count > 0 {
-                    match self.news.recv().expect("the runner itself holds a sender") {
+                    let news = self.mailbox.pop_front();
+                    match news.unwrap_or_else(|| self.news.recv().expect("the runner itself holds a sender"))
+                    {
                         News::Stopped(stopped) => {
                             self.tell_of_the_end(stopped);
                             count -= 1;

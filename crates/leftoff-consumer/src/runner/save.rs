@@ -179,8 +179,12 @@ impl Runner<'_> {
         if is_due && self.sink.is_home() { self.mirror() } else { Ok(()) }
     }
 
-    /// The group gets what the sink has, no more.
+    /// The group gets what the sink has, no more. Where nobody else keeps the offset, a save under way is waited for: it moves
+    /// the group's offset, and what is known of that here would move it back.
     pub(super) fn mirror(&mut self) -> Result<(), RunError> {
+        if !self.authority {
+            self.bring_sink_home()?;
+        }
         self.last_mirror = self.clock.now();
         loop {
             let saves: Vec<Save> = self.behind().collect();

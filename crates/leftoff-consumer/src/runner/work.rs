@@ -59,9 +59,16 @@ impl Runner<'_> {
         }
     }
 
-    /// The first unfinished event of a partition of which too much waits for it: whatever the limits say.
+    /// The first unfinished event of a partition of which others wait for it. Where the limits are reached that is what there is
+    /// to do: without it nothing would ever move again.
     fn work_that_holds_up(&mut self) -> Option<(usize, Work)> {
-        let is_held_up = |id: &PartitionId| self.arrived.is_full() || self.arrived.is_full_of(*id);
+        if self.careful_events > 0 && !(self.in_hand.is_empty() && self.unsaved.len() + self.saving == 0) {
+            return None;
+        }
+        // Where each event is saved before more are handed out, the window opens again with the next save.
+        let is_strict = self.options.save == SavePolicy::EveryEvent && self.careful_events == 0;
+        let is_held_up =
+            |id: &PartitionId| !is_strict || self.arrived.is_full() || self.arrived.is_full_of(*id);
         let held_up: Vec<PartitionId> = self.arrived.partitions().filter(is_held_up).collect();
         let workers = match &self.hands {
             Hands::One(_) => vec![0],

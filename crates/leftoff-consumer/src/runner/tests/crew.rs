@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::handler::Delivery;
 use crate::sink::{MatrixRow, Move, Outcome, Output, Promise};
+use crate::source::GroupSaver;
 
 const PARTITIONS: i32 = 3;
 const EVENTS: i64 = 40;
@@ -28,6 +29,8 @@ struct Plan {
     refuse_once: BTreeSet<(i32, i64)>,
     /// Events that are given up.
     fail_always: BTreeSet<(i32, i64)>,
+    /// The runs before ended without progress: one event at a time is handed out.
+    careful: bool,
     /// The handler ends the run at its event of this number.
     stops_at: Option<usize>,
     seed: u64,
@@ -144,13 +147,37 @@ impl Source for Finite {
     }
 
     fn save(&mut self, saves: &[crate::source::Save]) -> Result<(), SourceError> {
-        let mut world = self.world.lock().unwrap();
-        for save in saves {
-            let stands = world.stands.get(&save.id).copied();
-            assert!(stands.is_none_or(|stands| save.committed <= stands), "the group is ahead of the sink");
-            world.in_group.insert(save.id, save.committed);
-        }
+        self.world.lock().unwrap().save(saves);
         Ok(())
+    }
+
+    fn saver(&self) -> Option<Box<dyn GroupSaver>> {
+        Some(Box::new(Saver(self.world.clone())))
+    }
+}
+
+struct Saver(Shared);
+
+impl GroupSaver for Saver {
+    fn save(&mut self, saves: &[crate::source::Save]) -> Result<(), SourceError> {
+        std::thread::yield_now();
+        self.0.lock().unwrap().save(saves);
+        Ok(())
+    }
+}
+
+impl World {
+    fn save(&mut self, saves: &[crate::source::Save]) {
+        for save in saves {
+            let stands = self.stands.get(&save.id).copied();
+            assert!(stands.is_none_or(|stands| save.committed <= stands), "the group is ahead of the sink");
+            let before = self.in_group.insert(save.id, save.committed);
+            let is_back = before.is_some_and(|before| save.committed < before) && save.decision.is_none();
+            if is_back {
+                self.broken_order
+                    .push(format!("{} goes back from {before:?} to {}", save.id, save.committed));
+            }
+        }
     }
 }
 
@@ -265,7 +292,13 @@ fn run_once(world: &Shared, plan: &Plan) -> Result<Report, Box<RunFailure>> {
     let in_group = world.lock().unwrap().in_group.clone();
     let ready = (0..PARTITIONS).map(|partition| {
         let committed = in_group.get(&id(partition)).map(|committed| committed.next().get());
-        assigned(partition, committed, 0, EVENTS)
+        let mut told = assigned(partition, committed, 0, EVENTS);
+        if let SourceEvent::Assigned { metadata, unclean, .. } = &mut told
+            && plan.careful
+        {
+            (*metadata, *unclean) = (format!("start={}:3:many", committed.unwrap_or(0)), true);
+        }
+        told
     });
     let mut source = Finite { ready: ready.collect(), world: world.clone() };
     let mut sink = KeepSink { world: world.clone(), plan: plan.clone() };
@@ -328,15 +361,23 @@ fn plan() -> impl Strategy<Value = Plan> {
         Just(SavePolicy::Events(NonZeroU64::new(7).unwrap())),
         Just(SavePolicy::AtStop)
     ];
-    let shape = (order, 1..5_usize, 1..5_usize, save, any::<bool>());
+    let shape = (order, 1..5_usize, 1..5_usize, save, any::<bool>(), any::<bool>());
     (shape, place(), place(), place(), prop::option::of(1..150_usize), any::<u64>()).prop_map(
-        |((order, workers, depth, save, authority), fail_once, refuse_once, fail_always, stops_at, seed)| {
+        |(
+            (order, workers, depth, save, authority, careful),
+            fail_once,
+            refuse_once,
+            fail_always,
+            stops_at,
+            seed,
+        )| {
             Plan {
                 order,
                 workers,
                 depth,
                 save,
                 authority,
+                careful,
                 fail_once,
                 refuse_once,
                 fail_always,
@@ -357,7 +398,7 @@ proptest! {
         check_world(&world.lock().unwrap(), &plan, is_done);
         world.lock().unwrap().in_hand.clear();
         // The next run goes on there. Attempts are counted anew, as after a stop.
-        let again = Plan { stops_at: None, ..plan.clone() };
+        let again = Plan { stops_at: None, careful: false, ..plan.clone() };
         let report = run_once(&world, &again).unwrap();
         assert_eq!(report.stopped, Some(StopReason::End));
         let broken = world.lock().unwrap().broken_order.clone();
