@@ -223,6 +223,13 @@ pub trait Source {
     /// As [`Source::poll`].
     fn seek(&mut self, id: PartitionId, to: Offset) -> Result<(), SourceError>;
 
+    /// The event at this very offset, whatever the position is; `None` if there is none any more, or never was: a hole, a
+    /// marker, deleted. Nothing is delivered for it.
+    ///
+    /// # Errors
+    /// As [`Source::poll`].
+    fn event_at(&mut self, id: PartitionId, offset: Offset) -> Result<Option<Event>, SourceError>;
+
     /// Deliver nothing from this partition for now, or deliver it again. Only a wish: a source that goes on all the same is
     /// held up by the bounds of the runner, and its other partitions with it.
     fn pause(&mut self, id: PartitionId, paused: bool) {

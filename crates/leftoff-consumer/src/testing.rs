@@ -13,7 +13,8 @@ use leftoff_wire::{Committed, Offset, Uuid};
 use crate::handler::{Answer, Delivery, Handler, HandlerError, Record};
 use crate::runner::Clock;
 use crate::sink::{
-    BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Outcome, Output, Promise, Sink, SinkError, Written,
+    BadRecord, ClaimPartition, Claimed, Mark, MatrixRow, Move, Outcome, Output, Promise, Sink, SinkError,
+    Written,
 };
 use crate::source::{Event, PartitionId, Save, Source, SourceError, SourceEvent};
 
@@ -96,6 +97,8 @@ pub(crate) struct ScriptSource {
     pub(crate) saves: VecDeque<SourceError>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) trace: Trace,
+    /// What is at these offsets, whatever the partition.
+    pub(crate) log: BTreeMap<i64, Event>,
     /// For so many polls that find nothing it does not ask to stop yet.
     pub(crate) idle_polls: u32,
     /// Goes on by the time that a poll waits.
@@ -117,6 +120,10 @@ impl Source for ScriptSource {
     fn seek(&mut self, id: PartitionId, to: Offset) -> Result<(), SourceError> {
         self.trace.push(format!("seek {}:{to}", id.partition));
         Ok(())
+    }
+
+    fn event_at(&mut self, _: PartitionId, offset: Offset) -> Result<Option<Event>, SourceError> {
+        Ok(self.log.get(&offset.get()).cloned())
     }
 
     fn save(&mut self, saves: &[Save]) -> Result<(), SourceError> {
@@ -161,6 +168,7 @@ pub(crate) fn one_record() -> Result<Answer, HandlerError> {
 pub(crate) struct MemSink {
     pub(crate) authority: bool,
     pub(crate) stands: BTreeMap<PartitionId, Committed>,
+    pub(crate) marks: BTreeMap<PartitionId, Mark>,
     /// The results of writes; when there are no more, they succeed.
     pub(crate) results: VecDeque<Result<Written, SinkError>>,
     /// Refuses the output of this offset.
@@ -173,7 +181,7 @@ pub(crate) struct MemSink {
 impl Sink for MemSink {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
         let next = partitions.iter().map(|claim| (claim.id, self.stands.get(&claim.id).copied())).collect();
-        Ok(Claimed { authority: self.authority, next, notices: Vec::new() })
+        Ok(Claimed { authority: self.authority, next, marks: self.marks.clone(), notices: Vec::new() })
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {
@@ -213,6 +221,7 @@ impl Sink for MemSink {
                 assert_eq!(self.stands.get(&m.id).copied(), m.expected, "moved from where it stands");
             }
             self.stands.insert(m.id, m.next);
+            self.marks.insert(m.id, m.mark);
         }
         Ok(Written::Written)
     }

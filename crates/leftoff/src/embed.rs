@@ -233,7 +233,7 @@ struct EffectsOfTheClosure;
 impl Sink for EffectsOfTheClosure {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
         let next = partitions.iter().map(|claim| (claim.id, None)).collect();
-        Ok(Claimed { authority: false, next, notices: Vec::new() })
+        Ok(Claimed { next, ..Claimed::default() })
     }
 
     fn write(&mut self, _outputs: &[Output], _moves: &[Move]) -> Result<Written, SinkError> {

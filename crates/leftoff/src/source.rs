@@ -9,16 +9,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leftoff_consumer::source::{
-    GapReason, GroupSaver, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
+    Event, GapReason, GroupSaver, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
 };
-use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Refusal, Reply, Request};
+use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Refusal, Reply, Request, State};
 use leftoff_engine::coordinator::{PartitionKey, Who, Why};
-use leftoff_engine::log::LogError;
+use leftoff_engine::log::{Fetched, LogError};
 use leftoff_wire::{Offset, Uuid};
 
 use crate::dead_letters;
 use crate::hold::{Hold, HoldError, OneOffset};
-use crate::store::{Chunk, HandlerLock, LockError, ReadError, Store, StoreError, random_id};
+use crate::store::{Chunk, HandlerLock, LockError, ReadError, Store, StoreError, events_in, random_id};
 
 /// One read asks for about so much.
 const READ_BYTES: u64 = 1024 * 1024;
@@ -256,6 +256,11 @@ impl Source for StoreSource {
         Ok(())
     }
 
+    fn event_at(&mut self, id: SourceId, offset: Offset) -> Result<Option<Event>, SourceError> {
+        let fetched = self.store.with_state(|state| fetch_one(state, id, offset));
+        whole(fetched, offset).map_err(|error| SourceError::Storage(error.to_string()))
+    }
+
     fn pause(&mut self, id: SourceId, paused: bool) {
         if let Some(reading) = self.partitions.get_mut(&id) {
             reading.paused = paused;
@@ -268,6 +273,38 @@ impl Source for StoreSource {
 
     fn saver(&self) -> Option<Box<dyn GroupSaver>> {
         Some(Box::new(Saver(self.hold.clone())))
+    }
+}
+
+/// The event at this very offset, if the log has it.
+///
+/// # Errors
+/// When it cannot be read; damage is no error here: whoever comes to it is told.
+pub fn event_in(state: &State, id: SourceId, offset: Offset) -> Result<Option<Event>, StoreError> {
+    whole(fetch_one(state, id, offset), offset)
+}
+
+fn whole(fetched: Option<Result<Fetched, StoreError>>, offset: Offset) -> Result<Option<Event>, StoreError> {
+    match fetched {
+        None => Ok(None),
+        Some(Ok(fetched)) => one_event(&fetched, offset),
+        Some(Err(error)) if damage(&error).is_some() => Ok(None),
+        Some(Err(error)) => Err(error),
+    }
+}
+
+/// Where that event lies; read outside the store's lock.
+fn fetch_one(state: &State, id: SourceId, offset: Offset) -> Option<Result<Fetched, StoreError>> {
+    let log = state.log(&PartitionId { topic_id: id.topic_id, partition: id.partition })?;
+    let is_there = (log.log_start()..log.high_watermark()).contains(&offset);
+    is_there.then(|| log.fetch(offset, 1).map_err(StoreError::from))
+}
+
+fn one_event(fetched: &Fetched, offset: Offset) -> Result<Option<Event>, StoreError> {
+    match events_in(fetched, offset).map_err(StoreError::from) {
+        Ok(chunk) => Ok(chunk.events.into_iter().find(|event| event.offset == offset)),
+        Err(error) if damage(&error).is_some() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

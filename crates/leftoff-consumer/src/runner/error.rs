@@ -107,6 +107,26 @@ pub enum Refusal {
         /// Why.
         reason: GapReason,
     },
+    /// The log has another event where the sink has passed one: it is another log, under the same name and id.
+    #[error(
+        "{place} has passed the event at offset {other} of {topic}/{partition}, and the log has another event there\n\
+         the log was brought back from an older copy, and has taken other events since: what it has below offset {in_sink}, \
+         where {place} goes on, may never have been handled\n\
+         to go on: bring the newer log back; or handle this one with another group and place; or, if nothing below \
+         offset {in_sink} is missing: --on-other-log accept"
+    )]
+    OtherLog {
+        /// The topic's name.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The sink.
+        place: String,
+        /// Where the sink would go on.
+        in_sink: Committed,
+        /// The offset of the event that is another one.
+        other: Offset,
+    },
     /// What was saved is behind everything there is: the log went back.
     #[error(
         "{topic}/{partition}: offset {saved} is saved as the next to read, but the log ends at {end} ({count} offsets before it)\n\

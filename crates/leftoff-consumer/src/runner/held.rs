@@ -9,7 +9,7 @@ use super::policy::Tries;
 use super::report::{About, PartitionReport, PartitionStatus};
 use super::tried::Tried;
 use crate::ledger::Ledger;
-use crate::sink::DeadLetter;
+use crate::sink::{DeadLetter, Mark};
 use crate::source::{Decision, PartitionId};
 
 /// What an assignment says beside what is held.
@@ -37,6 +37,8 @@ pub(super) struct Held {
     pub(super) started_at: Committed,
     /// Leader epoch of the last event handled, -1 if none.
     pub(super) leader_epoch: i32,
+    /// What the sink keeps of it beside the offset, as of the last event that was entered.
+    pub(super) mark: Mark,
     /// A jump that is not in the group's history yet.
     pub(super) decision: Option<Decision>,
     /// An event that was passed by, whose move is not in the group's history yet. Its outcome is the sink's, too.
@@ -64,6 +66,7 @@ impl Held {
             reached: None,
             started_at: Committed::log_start(Offset::ZERO),
             leader_epoch: -1,
+            mark: Mark::default(),
             decision: None,
             passed_by: None,
             dead: None,

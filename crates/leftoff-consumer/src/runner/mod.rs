@@ -25,7 +25,7 @@ use leftoff_wire::{Committed, Offset};
 
 use crate::handler::Handler;
 use crate::ledger::Ledger;
-use crate::sink::{ClaimPartition, Claimed, Sink};
+use crate::sink::{ClaimPartition, Claimed, LastEvent, Sink, fingerprint};
 use crate::source::{Decision, Event, GapReason, PartitionId, Source, SourceEvent};
 
 mod arrived;
@@ -47,8 +47,8 @@ mod work;
 
 pub use error::{FailReason, FailedEvent, Refusal, RunError, RunFailure};
 pub use options::{
-    Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, Order, RunOptions, SavePolicy,
-    StartFrom, SystemClock,
+    Backoff, Clock, Identify, OnFail, OnGap, OnLostState, OnNoOffset, OnOtherLog, Order, RunOptions,
+    SavePolicy, StartFrom, SystemClock,
 };
 pub use report::{
     About, InHand, NoProgress, PartitionReport, PartitionStatus, Progress, Report, Status, StopReason,
@@ -331,16 +331,22 @@ impl<'a> Runner<'a> {
         }
         self.bring_sink_home()?;
         let claim = ClaimPartition { id, topic: held.topic.to_string() };
-        let Claimed { authority, next, notices } = self.sink.home().claim(&[claim])?;
+        let Claimed { authority, next, marks, notices } = self.sink.home().claim(&[claim])?;
         notices.into_iter().for_each(|notice| self.notice(notice));
         self.authority = authority;
         let in_sink = next.get(&id).copied().flatten();
+        held.mark = marks.get(&id).copied().unwrap_or_default();
+        let other_event_at = match held.mark.last {
+            Some(last) if authority => self.other_event_at(id, last)?,
+            _ => None,
+        };
         let place = self.sink.home().place();
         let facts = Facts {
             topic: &held.topic,
             partition: id.partition,
             place: authority.then_some(place.as_str()),
             in_sink,
+            other_event_at,
             added: assigned.added,
             in_group: held.mirrored,
             log_start: assigned.log_start,
@@ -373,6 +379,13 @@ impl<'a> Runner<'a> {
         self.save_decision(id)?;
         // An unclean end must be counted before anything else can go wrong.
         self.mirror_words(id)
+    }
+
+    /// The offset of the last event that the sink has passed, if the log has another one there. What the log does not have any
+    /// more tells nothing.
+    fn other_event_at(&mut self, id: PartitionId, last: LastEvent) -> Result<Option<Offset>, RunError> {
+        let event = self.source.event_at(id, last.offset)?;
+        Ok(event.filter(|event| fingerprint(event) != last.fingerprint).map(|event| event.offset))
     }
 
     fn batch(

@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub start_from: Option<StartFrom>,
     /// What happens when the sink keeps the offset, holds none, and the group has one.
     pub on_lost_state: OnLostState,
+    /// What happens when the log is not the one that the sink's offset counts in.
+    pub on_other_log: OnOtherLog,
     /// Stop when everything that was there at the assignment is handled.
     pub until_end: bool,
     /// Stop after so many events.
@@ -65,6 +67,7 @@ impl Default for RunOptions {
             on_no_offset: OnNoOffset::Earliest,
             start_from: None,
             on_lost_state: OnLostState::Refuse,
+            on_other_log: OnOtherLog::Refuse,
             until_end: false,
             max_events: None,
             drain: Duration::from_secs(30),
@@ -201,6 +204,16 @@ pub enum OnLostState {
     Refuse,
     /// Go on where the group says.
     FollowGroup,
+}
+
+/// What happens when the last event that the sink has passed is another one in the log than it was: the directory was brought
+/// back from an older copy, and has taken other events under the same offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnOtherLog {
+    /// Stop and name the offset.
+    Refuse,
+    /// Go on at the sink's offset, and have that in the group's history.
+    Accept,
 }
 
 /// What time it is, for what is done from time to time.

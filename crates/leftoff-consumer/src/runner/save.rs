@@ -169,7 +169,8 @@ impl Runner<'_> {
             let next = self.ledger.committed(id).expect("a held partition is in the ledger");
             let (expected, leader_epoch) = (held.saved, held.leader_epoch);
             let skips = held.decision.as_ref().and_then(Decision::skips);
-            (expected != Some(next)).then_some(Move { id, expected, next, leader_epoch, skips })
+            let mark = held.mark;
+            (expected != Some(next)).then_some(Move { id, expected, next, leader_epoch, skips, mark })
         })
     }
 

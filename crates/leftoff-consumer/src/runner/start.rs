@@ -3,7 +3,7 @@
 
 use leftoff_wire::{Committed, Offset};
 
-use super::{OnGap, OnLostState, OnNoOffset, Refusal, RunOptions, StartFrom};
+use super::{OnGap, OnLostState, OnNoOffset, OnOtherLog, Refusal, RunOptions, StartFrom};
 use crate::source::{Decision, GapReason};
 
 /// What is known of a partition at its assignment.
@@ -17,6 +17,8 @@ pub struct Facts<'a> {
     pub place: Option<&'a str>,
     /// What the sink has.
     pub in_sink: Option<Committed>,
+    /// The last event that the sink has passed, if the log has another one at its offset.
+    pub other_event_at: Option<Offset>,
     /// The topic got it when the group had begun with its others.
     pub added: bool,
     /// What the group has.
@@ -50,6 +52,21 @@ pub fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal>
 /// What was saved, by the one whose word counts.
 fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, Refusal> {
     let Some(place) = facts.place else { return Ok(facts.in_group.map(plain)) };
+    if let (Some(in_sink), Some(other)) = (facts.in_sink, facts.other_event_at) {
+        return match options.on_other_log {
+            OnOtherLog::Accept => Ok(Some(Start {
+                at: in_sink,
+                decision: Some(jump("--on-other-log accept".to_owned(), None, in_sink.next())),
+            })),
+            OnOtherLog::Refuse => Err(Refusal::OtherLog {
+                topic: facts.topic.to_owned(),
+                partition: facts.partition,
+                place: place.to_owned(),
+                in_sink,
+                other,
+            }),
+        };
+    }
     match (facts.in_sink, facts.in_group) {
         (Some(in_sink), Some(in_group)) if in_group > in_sink => Ok(Some(Start {
             at: in_sink,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::handler::{Answer, HandlerError, Record};
-use crate::sink::{SinkError, Written};
+use crate::sink::{LastEvent, Mark, SinkError, Written};
 use crate::source::SourceError;
 use crate::testing::*;
 
@@ -27,6 +27,10 @@ struct Case {
     options: RunOptions,
     authority: bool,
     in_sink: Vec<(i32, i64)>,
+    /// What the sink keeps of each of those.
+    mark: Mark,
+    /// What the log has, whatever is delivered.
+    log: Vec<Event>,
     writes: Vec<Result<Written, SinkError>>,
     saves: Vec<SourceError>,
     refuses: Option<i64>,
@@ -45,6 +49,8 @@ impl Default for Case {
             options: RunOptions::default(),
             authority: true,
             in_sink: Vec::new(),
+            mark: Mark::default(),
+            log: Vec::new(),
             writes: Vec::new(),
             saves: Vec::new(),
             refuses: None,
@@ -69,6 +75,7 @@ fn run(case: Case) -> Ran {
         saves: case.saves.into(),
         stop: stop.clone(),
         trace: trace.clone(),
+        log: case.log.iter().map(|event| (event.offset.get(), event.clone())).collect(),
         idle_polls: case.idle_polls,
         clock: clock.clone(),
     };
@@ -82,6 +89,7 @@ fn run(case: Case) -> Ran {
         stands: case.in_sink.iter().map(|&(partition, at)| (id(partition), next(at))).collect(),
         results: VecDeque::from(case.writes),
         refuses: case.refuses,
+        marks: case.in_sink.iter().map(|&(partition, _)| (id(partition), case.mark)).collect(),
         trace: trace.clone(),
         ..MemSink::default()
     };

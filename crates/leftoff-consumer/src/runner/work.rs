@@ -10,7 +10,7 @@ use super::policy::Verdict;
 use super::{Hands, OnFail, Order, RunError, Runner, SavePolicy, StopReason};
 use crate::handler::{Answer, Delivery, HandlerError};
 use crate::shorten;
-use crate::sink::{DeadLetter, GaveUp, Outcome, Output};
+use crate::sink::{DeadLetter, GaveUp, LastEvent, Outcome, Output};
 use crate::source::{Decision, Event, PartitionId};
 
 /// The most events that wait in memory to be handed out before no more are fetched.
@@ -314,6 +314,9 @@ impl Runner<'_> {
         self.report.last_timestamp_ms = Some(event.timestamp_ms);
         let held = self.partitions.held(ticket.id);
         held.leader_epoch = event.leader_epoch;
+        if self.authority {
+            held.mark.last = Some(LastEvent::of(event));
+        }
         held.tried.done(ticket.offset);
         match &output.outcome {
             Outcome::Handled { records } => self.report.written += records.len() as u64,

@@ -15,8 +15,8 @@ use leftoff_wire::Committed;
 use super::line::{append_lines, check_records};
 use super::outcomes::{outcome_lines, outcome_ranges, skipped_ranges};
 use super::{
-    BadRecord, ClaimPartition, Claimed, Letter, MatrixRow, Move, Outcome, Output, Promise, Sink, SinkError,
-    Written, assert_moves_cover,
+    BadRecord, ClaimPartition, Claimed, Letter, Mark, MatrixRow, Move, Outcome, Output, Promise, Sink,
+    SinkError, Written, assert_moves_cover,
 };
 use crate::source::PartitionId;
 
@@ -29,7 +29,7 @@ mod tests;
 use ops::{FileOps, OsOps, Part};
 use slot::{Place, State};
 
-pub use slot::{MAX_GROUP_BYTES, MAX_PARTITIONS, SLOT_BYTES};
+pub use slot::{MAX_GROUP_BYTES, MAX_MARKED, MAX_PARTITIONS, SLOT_BYTES};
 
 /// A file that keeps its own offset. One runner has it at a time.
 #[derive(Debug)]
@@ -90,6 +90,7 @@ impl FileSink {
             data_bytes: found.state.data_bytes,
             outcomes_bytes: found.state.outcomes_bytes,
             next: found.state.next,
+            marks: found.state.marks,
         }))
     }
 
@@ -175,7 +176,16 @@ impl Sink for FileSink {
                 "{data} would hold more than {MAX_PARTITIONS} partitions, which is the most for one file"
             )));
         }
-        Ok(Claimed { authority: true, next, notices })
+        if open.state.next.len() + new > MAX_MARKED {
+            notices.push(format!(
+                "{} holds more than {MAX_MARKED} partitions: it does not keep the last event of each, so a log that was \
+                 brought back from an older copy is not known again, and resets do not reach it",
+                self.paths.data.display()
+            ));
+        }
+        let marks = partitions.iter().filter_map(|claim| Some((claim.id, *open.state.marks.get(&claim.id)?)));
+        let marks = marks.collect();
+        Ok(Claimed { authority: true, next, marks, notices })
     }
 
     fn keeps_dead_letters(&self) -> bool {
@@ -231,6 +241,8 @@ pub struct FileState {
     pub outcomes_bytes: u64,
     /// Where each partition goes on.
     pub next: BTreeMap<PartitionId, Committed>,
+    /// What else it keeps of them.
+    pub marks: BTreeMap<PartitionId, Mark>,
 }
 
 impl Paths {

@@ -15,6 +15,7 @@ use crate::source::{Event, PartitionId};
 mod dead;
 pub mod file;
 mod line;
+mod mark;
 mod outcomes;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -26,6 +27,7 @@ pub mod stdout;
 pub use dead::{DeadState, Letter};
 pub use file::FileSink;
 pub use line::ID_KEY;
+pub use mark::{LastEvent, Mark, fingerprint};
 pub use outcomes::{OutcomeRange, outcome_lines, outcome_ranges, skipped_ranges};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSink;
@@ -50,6 +52,8 @@ pub struct Claimed {
     pub authority: bool,
     /// For each partition claimed: where to go on; `None` if the sink has never held anything for it.
     pub next: BTreeMap<PartitionId, Option<Committed>>,
+    /// What it keeps of them beside that, where it keeps something.
+    pub marks: BTreeMap<PartitionId, Mark>,
     /// What a person should know: a torn tail that was cut, a slot that was damaged.
     pub notices: Vec<String>,
 }
@@ -124,6 +128,8 @@ pub struct Move {
     pub leader_epoch: i32,
     /// The offsets that this move passes over by decision, from the first up to the second, which is not passed.
     pub skips: Option<(Offset, Offset)>,
+    /// What the sink keeps of the partition from now on, if it has authority.
+    pub mark: Mark,
 }
 
 /// What is asserted of a runner before its outputs are made to count: each lies between where its partition stands and where

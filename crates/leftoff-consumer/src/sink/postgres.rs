@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use leftoff_wire::{Committed, Offset, Uuid};
 use tokio_postgres::types::Type;
 
+use super::mark::StoredMark;
 use super::{
     BadRecord, ClaimPartition, Claimed, MatrixRow, Move, Output, PostgresUrl, Promise, Sink, SinkError,
     Written, assert_moves_cover,
@@ -234,18 +235,19 @@ impl Open {
         self.session.as_mut().ok_or_else(|| Fault::Lost("it was lost before".to_owned()))
     }
 
-    /// Raises the epochs of partitions; where each goes on.
+    /// Raises the epochs of partitions; where each goes on, and its mark.
     fn claim(
         &mut self,
         group: &str,
         partitions: &[ClaimPartition],
-    ) -> Result<BTreeMap<PartitionId, Option<i64>>, Fault> {
+    ) -> Result<BTreeMap<PartitionId, (Option<i64>, StoredMark)>, Fault> {
         let session = self.session()?;
         // What is held is inserted again.
         session.roll_back()?;
         session.begin()?;
         let sql = "INSERT INTO leftoff_offsets AS o (\"group\", topic_id, partition, next, epoch) VALUES ($1, $2, $3, NULL, 1)
-            ON CONFLICT (\"group\", topic_id, partition) DO UPDATE SET epoch = o.epoch + 1 RETURNING epoch, next";
+            ON CONFLICT (\"group\", topic_id, partition) DO UPDATE SET epoch = o.epoch + 1
+            RETURNING epoch, next, last_offset, last_fingerprint, reset";
         let ids: BTreeSet<PartitionId> = partitions.iter().map(|claim| claim.id).collect();
         let (mut epochs, mut all) = (BTreeMap::new(), BTreeMap::new());
         for id in ids {
@@ -254,7 +256,9 @@ impl Open {
                 .query(sql, &[(&group, Type::TEXT), (&topic_id, Type::TEXT), (&id.partition, Type::INT4)])?;
             let row = rows.first().ok_or_else(|| Fault::Strange("a claim gave no row back".to_owned()))?;
             epochs.insert(id, row.get(0));
-            all.insert(id, row.get(1));
+            let mark =
+                StoredMark { last_offset: row.get(2), last_fingerprint: row.get(3), reset: row.get(4) };
+            all.insert(id, (row.get(1), mark));
         }
         session.commit()?;
         self.epochs.extend(epochs);
@@ -337,13 +341,16 @@ impl Sink for PostgresSink {
         };
         let all = self.persist(&mut open, |open| Ok(open.claim(&self.group, partitions)?))?;
         for claim in partitions {
-            let next = all[&claim.id].map(|next| {
-                let told =
-                    || format!("{shown}: leftoff_offsets has {next} for {}, which is no offset", claim.id);
-                Committed::from_wire(next).ok_or_else(|| SinkError::Refused(told()))
-            });
-            let next = next.transpose()?;
+            let (next, mark) = all[&claim.id];
+            let bad = |what: i64| {
+                let id = claim.id;
+                SinkError::Refused(format!(
+                    "{shown}: leftoff_offsets has {what} for {id}, which is no offset"
+                ))
+            };
+            let next = next.map(|next| Committed::from_wire(next).ok_or_else(|| bad(next))).transpose()?;
             claimed.next.insert(claim.id, next);
+            claimed.marks.insert(claim.id, mark.checked().map_err(bad)?);
             if let Some(next) = next.filter(|_| self.keeps_ids) {
                 let told = self.unknown_ids(&mut open, claim, next)?;
                 claimed.notices.extend(told);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use leftoff_wire::{Committed, Offset};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::mark::StoredMark;
 use super::{
     BadRecord, ClaimPartition, Claimed, DeadLetter, GaveUp, Letter, MatrixRow, Move, Outcome, OutcomeRange,
     Output, Promise, Sink, SinkError, Written, assert_moves_cover, outcome_ranges, skipped_ranges,
@@ -108,21 +109,33 @@ impl SqliteSink {
     }
 }
 
+impl StoredMark {
+    /// From three columns of a row, the first of which has this number.
+    fn of(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<StoredMark> {
+        Ok(StoredMark {
+            last_offset: row.get(first)?,
+            last_fingerprint: row.get(first + 1)?,
+            reset: row.get(first + 2)?,
+        })
+    }
+}
+
 impl Open {
-    /// Raises the epoch of a partition; where it goes on.
-    fn claim(&mut self, group: &str, id: PartitionId) -> rusqlite::Result<Option<i64>> {
+    /// Raises the epoch of a partition; where it goes on, and its mark.
+    fn claim(&mut self, group: &str, id: PartitionId) -> rusqlite::Result<(Option<i64>, StoredMark)> {
         let (topic_id, partition) = (id.topic_id.to_string(), id.partition);
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        let (epoch, next) = transaction.query_row(
+        let (epoch, next, mark) = transaction.query_row(
             "INSERT INTO leftoff_offsets (\"group\", topic_id, partition, next, epoch) VALUES (?1, ?2, ?3, NULL, 1)
-             ON CONFLICT DO UPDATE SET epoch = epoch + 1 RETURNING epoch, next",
+             ON CONFLICT DO UPDATE SET epoch = epoch + 1
+             RETURNING epoch, next, last_offset, last_fingerprint, reset",
             params![group, topic_id, partition],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, StoredMark::of(row, 2)?)),
         )?;
         transaction.commit()?;
         self.epochs.insert(id, epoch);
-        Ok(next)
+        Ok((next, mark))
     }
 
     /// Inserts an event's rows into the transaction, which is begun if there is none.
@@ -182,7 +195,7 @@ impl Open {
         moves: &[Move],
     ) -> rusqlite::Result<Option<PartitionId>> {
         let mut update = self.connection.prepare_cached(
-            "UPDATE leftoff_offsets SET next = ?1
+            "UPDATE leftoff_offsets SET next = ?1, last_offset = ?7, last_fingerprint = ?8, reset = ?9
              WHERE \"group\" = ?2 AND topic_id = ?3 AND partition = ?4 AND next IS ?5 AND epoch = ?6",
         )?;
         for m in moves {
@@ -190,7 +203,10 @@ impl Open {
             let expected = m.expected.map(|expected| expected.next().get());
             let epoch = self.epochs.get(&m.id);
             let next = m.next.next().get();
-            if update.execute(params![next, group, topic_id, partition, expected, epoch])? != 1 {
+            let (last, reset) = (m.mark.last, m.mark.reset.map(Offset::get));
+            let (last, fingerprint) = (last.map(|last| last.offset.get()), last.map(|last| last.fingerprint));
+            let row = params![next, group, topic_id, partition, expected, epoch, last, fingerprint, reset];
+            if update.execute(row)? != 1 {
                 return Ok(Some(m.id));
             }
         }
@@ -282,18 +298,17 @@ impl Sink for SqliteSink {
         let open = self.opened()?;
         let mut claimed = Claimed { authority: true, ..Claimed::default() };
         for claim in partitions {
-            let next = open.claim(&group, claim.id).map_err(failed("cannot claim", &path))?;
-            let next = next.map(|next| {
-                Committed::from_wire(next).ok_or_else(|| {
-                    SinkError::Refused(format!(
-                        "{}: leftoff_offsets has {next} for {}, which is no offset",
-                        path.display(),
-                        claim.id
-                    ))
-                })
-            });
-            let next = next.transpose()?;
-            claimed.next.insert(claim.id, next);
+            let (next, mark) = open.claim(&group, claim.id).map_err(failed("cannot claim", &path))?;
+            let bad = |what: i64| {
+                SinkError::Refused(format!(
+                    "{}: leftoff_offsets has {what} for {}, which is no offset",
+                    path.display(),
+                    claim.id
+                ))
+            };
+            let next = next.map(|next| Committed::from_wire(next).ok_or_else(|| bad(next)));
+            claimed.next.insert(claim.id, next.transpose()?);
+            claimed.marks.insert(claim.id, mark.checked().map_err(bad)?);
         }
         if self.keeps_ids {
             for claim in partitions {

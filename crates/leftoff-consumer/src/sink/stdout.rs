@@ -39,7 +39,7 @@ impl fmt::Debug for StdoutSink {
 impl Sink for StdoutSink {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
         let next = partitions.iter().map(|claim| (claim.id, None)).collect();
-        Ok(Claimed { authority: false, next, notices: Vec::new() })
+        Ok(Claimed { next, ..Claimed::default() })
     }
 
     fn check(&self, output: &Output) -> Result<(), BadRecord> {

@@ -80,6 +80,7 @@ impl Rig {
             next: committed(next),
             leader_epoch: -1,
             skips: None,
+            mark: leftoff_consumer::sink::Mark::default(),
         }
     }
 

@@ -13,6 +13,7 @@ mod live;
 mod policies;
 mod process;
 mod produce;
+mod restored;
 mod run;
 mod script;
 mod source;

@@ -27,6 +27,10 @@ struct GroupSource<'a> {
 const END: i64 = 12;
 
 impl Source for GroupSource<'_> {
+    fn event_at(&mut self, _: PartitionId, _: Offset) -> Result<Option<crate::source::Event>, SourceError> {
+        Ok(None)
+    }
+
     fn poll(&mut self, _wait: Duration) -> Result<SourceEvent, SourceError> {
         self.polls += 1;
         match self.polls {

@@ -66,7 +66,7 @@ impl Sink for KeepSink {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
         let world = self.world.lock().unwrap();
         let next = partitions.iter().map(|claim| (claim.id, world.stands.get(&claim.id).copied())).collect();
-        Ok(Claimed { authority: self.plan.authority, next, notices: Vec::new() })
+        Ok(Claimed { authority: self.plan.authority, next, ..Claimed::default() })
     }
 
     fn check(&self, output: &Output) -> Result<(), crate::sink::BadRecord> {
@@ -127,6 +127,10 @@ struct Finite {
 }
 
 impl Source for Finite {
+    fn event_at(&mut self, _: PartitionId, _: Offset) -> Result<Option<crate::source::Event>, SourceError> {
+        Ok(None)
+    }
+
     fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError> {
         Ok(self.ready.pop_front().unwrap_or_else(|| {
             std::thread::park_timeout(wait.min(Duration::from_millis(1)));

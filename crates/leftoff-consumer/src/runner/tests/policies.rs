@@ -317,6 +317,14 @@ mod complaints {
     fn c08_the_source_is_served_while_an_event_waits() {
         struct Counting(ScriptSource, u32);
         impl Source for Counting {
+            fn event_at(
+                &mut self,
+                _: PartitionId,
+                _: Offset,
+            ) -> Result<Option<crate::source::Event>, SourceError> {
+                Ok(None)
+            }
+
             fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError> {
                 self.1 += 1;
                 match self.0.script.is_empty() && self.1 < 50 {
@@ -384,6 +392,14 @@ fn the_events_behind_one_that_waits_do_not_fill_the_memory() {
         polls: u32,
     }
     impl Source for Endless {
+        fn event_at(
+            &mut self,
+            _: PartitionId,
+            _: Offset,
+        ) -> Result<Option<crate::source::Event>, SourceError> {
+            Ok(None)
+        }
+
         fn poll(&mut self, _wait: Duration) -> Result<SourceEvent, SourceError> {
             self.polls += 1;
             if self.polls > 100 {

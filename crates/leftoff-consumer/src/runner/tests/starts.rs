@@ -67,6 +67,7 @@ fn where_it_starts() {
             partition: 0,
             place: in_sink.map(|_| "file:x"),
             in_sink: in_sink.flatten().map(next),
+            other_event_at: None,
             added: false,
             in_group: in_group.map(next),
             log_start: at(log_start),
@@ -95,6 +96,7 @@ fn a_jump_is_said_in_numbers() {
         partition: 0,
         place: None,
         in_sink: None,
+        other_event_at: None,
         in_group: Some(next(100)),
         log_start: at(10),
         end: at(80),
@@ -119,6 +121,7 @@ fn a_partition_that_was_added_is_read_from_its_first_event() {
         partition: 3,
         place: None,
         in_sink: None,
+        other_event_at: None,
         in_group: None,
         log_start: at(10),
         end: at(80),
@@ -132,5 +135,59 @@ fn a_partition_that_was_added_is_read_from_its_first_event() {
     ] {
         let start = decide(&facts(added), &options(on_no_offset)).ok();
         assert_eq!(start.map(|start| start.at.next().get()), expect, "{added} {on_no_offset:?}");
+    }
+}
+
+/// OF-077: a directory that was brought back from an older copy takes other events under the numbers that the place has passed.
+#[test]
+fn a_log_that_was_restored_and_went_on_is_not_taken_for_the_one_that_the_place_counts_in() {
+    let facts = Facts {
+        added: false,
+        topic: "quakes",
+        partition: 0,
+        place: Some("file:x"),
+        in_sink: Some(next(9)),
+        other_event_at: Some(at(8)),
+        in_group: Some(next(7)),
+        log_start: at(0),
+        end: at(20),
+    };
+    let refusal = decide(&facts, &options()).unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("file:x has passed the event at offset 8 of quakes/0, and the log has another")
+    );
+    let accepted = decide(&facts, &RunOptions { on_other_log: OnOtherLog::Accept, ..options() }).unwrap();
+    assert_eq!(accepted.at, next(9));
+    assert_eq!(accepted.decision.unwrap().to_string(), "--on-other-log accept: starts at offset 9");
+    // A place without authority, or one that holds nothing, is not asked.
+    for facts in [Facts { place: None, ..facts }, Facts { in_sink: None, in_group: None, ..facts }] {
+        assert!(decide(&facts, &options()).is_ok());
+    }
+}
+
+#[test]
+fn the_place_is_known_again_by_the_last_event_that_it_has_passed() {
+    let (same, other) = (event(4), Event { value: Some(b"another".to_vec()), ..event(4) });
+    let mark = |last| Mark { last, reset: None };
+    let last = Some(LastEvent::of(&same));
+    // What the sink keeps, what the log has at its offset, and whether it goes on.
+    for (kept, log, goes_on) in [
+        (last, vec![same.clone()], true),
+        (last, vec![other.clone()], false),
+        // Deleted, or a hole: nothing is known.
+        (last, vec![], true),
+        // Kept by a version that had no marks.
+        (None, vec![other], true),
+    ] {
+        let ran = run(Case {
+            in_sink: vec![(0, 5)],
+            mark: mark(kept),
+            log: log.clone(),
+            script: vec![assigned(0, Some(5), 0, 7), batch(0, &[5, 6], 7)],
+            ..Case::default()
+        });
+        let handled = ran.trace.iter().filter(|line| line.starts_with("handle")).count();
+        assert_eq!(handled, if goes_on { 2 } else { 0 }, "{kept:?} {log:?}");
+        assert_eq!(ran.result.is_ok(), goes_on, "{kept:?} {log:?}");
     }
 }

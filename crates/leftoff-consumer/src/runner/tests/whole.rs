@@ -38,6 +38,10 @@ impl<'a> LogSource<'a> {
 }
 
 impl Source for LogSource<'_> {
+    fn event_at(&mut self, _: PartitionId, _: Offset) -> Result<Option<crate::source::Event>, SourceError> {
+        Ok(None)
+    }
+
     fn poll(&mut self, _wait: Duration) -> Result<SourceEvent, SourceError> {
         if self.assigned < 2 {
             self.assigned += 1;

@@ -3,20 +3,27 @@
 use std::collections::BTreeMap;
 
 use crc_fast::CrcAlgorithm;
-use leftoff_wire::{Committed, Uuid};
+use leftoff_wire::{Committed, Offset, Uuid};
 
-use crate::sink::Move;
+use crate::sink::{LastEvent, Mark, Move};
 use crate::source::PartitionId;
 
 /// The room for a slot, in bytes. The sidecar has two.
 pub const SLOT_BYTES: usize = 65_536;
 /// The most partitions that one file can hold.
 pub const MAX_PARTITIONS: usize = 2_000;
+/// With more partitions than so many there is no room for the marks: the slot is of version 1 then.
+pub const MAX_MARKED: usize = 1_300;
 /// The longest name of a group, in bytes.
 pub const MAX_GROUP_BYTES: usize = 1_024;
 
 const MAGIC: &[u8; 8] = b"LEFTOFFS";
-const VERSION: u32 = 1;
+/// Offsets alone.
+const PLAIN: u32 = 1;
+/// Offsets, and the mark of each.
+const MARKED: u32 = 2;
+/// In place of an offset that there is not.
+const NONE: i64 = -1;
 
 /// Which slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +61,8 @@ pub(super) struct State {
     /// How much of the outcomes file counts.
     pub(super) outcomes_bytes: u64,
     pub(super) next: BTreeMap<PartitionId, Committed>,
+    /// What else is known of a partition. None where there are too many of them.
+    pub(super) marks: BTreeMap<PartitionId, Mark>,
 }
 
 impl State {
@@ -66,6 +75,7 @@ impl State {
             data_bytes: 0,
             outcomes_bytes: 0,
             next: BTreeMap::new(),
+            marks: BTreeMap::new(),
         }
     }
 
@@ -80,6 +90,11 @@ impl State {
         state.data_bytes += data_bytes as u64;
         state.outcomes_bytes += outcomes_bytes as u64;
         state.next.extend(moves.iter().map(|m| (m.id, m.next)));
+        if state.next.len() <= MAX_MARKED {
+            state.marks.extend(moves.iter().map(|m| (m.id, m.mark)));
+        } else {
+            state.marks.clear();
+        }
         state
     }
 
@@ -90,7 +105,8 @@ impl State {
         );
         let mut body = Vec::new();
         body.extend_from_slice(MAGIC);
-        body.extend_from_slice(&VERSION.to_be_bytes());
+        let is_marked = self.next.len() <= MAX_MARKED;
+        body.extend_from_slice(&(if is_marked { MARKED } else { PLAIN }).to_be_bytes());
         body.extend_from_slice(&self.seq.to_be_bytes());
         body.extend_from_slice(&self.claim_epoch.to_be_bytes());
         body.extend_from_slice(&self.data_bytes.to_be_bytes());
@@ -102,6 +118,13 @@ impl State {
             body.extend_from_slice(id.topic_id.as_bytes());
             body.extend_from_slice(&id.partition.to_be_bytes());
             body.extend_from_slice(&next.next().get().to_be_bytes());
+            if is_marked {
+                let Mark { last, reset } = self.marks.get(id).copied().unwrap_or_default();
+                let offset = |offset: Option<Offset>| offset.map_or(NONE, Offset::get).to_be_bytes();
+                body.extend_from_slice(&offset(last.map(|last| last.offset)));
+                body.extend_from_slice(&last.map_or(0, |last| last.fingerprint).to_be_bytes());
+                body.extend_from_slice(&offset(reset));
+            }
         }
         let slot = seal(&body);
         assert!(slot.len() <= SLOT_BYTES, "the bounds above keep a slot within its room");
@@ -164,7 +187,7 @@ impl<'a> Cursor<'a> {
             return None;
         }
         let version = self.u32()?;
-        if version != VERSION {
+        if !matches!(version, PLAIN | MARKED) {
             return Some(Found::Version(version));
         }
         let (seq, claim_epoch) = (self.u64()?, self.u64()?);
@@ -172,15 +195,30 @@ impl<'a> Cursor<'a> {
         let group_bytes = u16::from_be_bytes(*self.array()?);
         let group = std::str::from_utf8(self.take(group_bytes.into())?).ok()?.to_owned();
         let count = self.u32()?;
-        let mut next = BTreeMap::new();
+        let (mut next, mut marks) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..count {
             let topic_id = Uuid::from_bytes(*self.array()?);
             let partition = i32::from_be_bytes(*self.array()?);
             let committed = Committed::from_wire(i64::from_be_bytes(*self.array()?))?;
-            next.insert(PartitionId { topic_id, partition }, committed);
+            let id = PartitionId { topic_id, partition };
+            next.insert(id, committed);
+            if version == MARKED {
+                let (last, fingerprint, reset) = (self.maybe_offset()?, self.u32()?, self.maybe_offset()?);
+                let last = last.map(|offset| LastEvent { offset, fingerprint });
+                marks.insert(id, Mark { last, reset });
+            }
         }
         let whole = self.0.is_empty() && next.len() == count as usize;
-        whole.then_some(Found::Good(State { seq, group, claim_epoch, data_bytes, outcomes_bytes, next }))
+        let state = State { seq, group, claim_epoch, data_bytes, outcomes_bytes, next, marks };
+        whole.then_some(Found::Good(state))
+    }
+
+    /// `None` in the outer one: what is there cannot be.
+    fn maybe_offset(&mut self) -> Option<Option<Offset>> {
+        match i64::from_be_bytes(*self.array()?) {
+            NONE => Some(None),
+            offset => Offset::new(offset).map(Some),
+        }
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {

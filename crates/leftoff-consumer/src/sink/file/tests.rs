@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::handler::Record;
-use crate::sink::Outcome;
+use crate::sink::{LastEvent, Outcome};
 use crate::testing::{at, id, next};
 
 mod crashes;
@@ -41,7 +41,14 @@ fn nothing() -> Outcome {
 }
 
 fn moved(partition: i32, expected: Option<i64>, to: i64) -> Move {
-    Move { id: id(partition), expected: expected.map(next), next: next(to), leader_epoch: -1, skips: None }
+    Move {
+        id: id(partition),
+        expected: expected.map(next),
+        next: next(to),
+        leader_epoch: -1,
+        skips: None,
+        mark: Mark::default(),
+    }
 }
 
 /// A sink in `folder` that does everything but wait for the disk.

@@ -59,6 +59,7 @@ mod tests {
     use leftoff_wire::{Committed, Uuid};
 
     use super::*;
+    use crate::sink::Mark;
 
     #[test]
     fn the_rows_tell_what_became_of_a_commit() {
@@ -92,6 +93,7 @@ mod tests {
                     next: committed(*next),
                     leader_epoch: -1,
                     skips: None,
+                    mark: Mark::default(),
                 })
                 .collect();
             let stands =

@@ -7,10 +7,11 @@ use leftoff_wire::{Committed, Offset};
 use tokio_postgres::types::Type;
 
 use super::rows::GROUP_COLUMN;
-use super::schema::{check_ours, names, quoted_table};
+use super::schema::{check_ours, has_marks, names, quoted_table};
 use super::session::{Fault, Session};
 use super::{SinkError, broke};
-use crate::sink::{DeadState, ID_KEY, PostgresUrl};
+use crate::sink::mark::StoredMark;
+use crate::sink::{DeadState, ID_KEY, Mark, PostgresUrl};
 use crate::source::PartitionId;
 
 /// What names the event of a row in a table of events.
@@ -104,6 +105,34 @@ impl PostgresReader {
             };
             let id = PartitionId { topic_id: topic_id.parse().map_err(|_| bad())?, partition };
             all.insert(id, Committed::from_wire(next).ok_or_else(bad)?);
+        }
+        Ok(all)
+    }
+
+    /// What is kept of the group's partitions beside that; empty in a database of format 1.
+    ///
+    /// # Errors
+    /// As [`PostgresReader::open`].
+    pub fn marks(&self) -> Result<BTreeMap<PartitionId, Mark>, SinkError> {
+        if !has_marks(&names(&self.session, "leftoff_offsets").map_err(|fault| self.failed(fault))?) {
+            return Ok(BTreeMap::new());
+        }
+        let sql = "SELECT topic_id, partition, last_offset, last_fingerprint, reset FROM leftoff_offsets
+            WHERE \"group\" = $1 AND next IS NOT NULL";
+        let mut all = BTreeMap::new();
+        for row in self.query(sql)? {
+            let (topic_id, partition): (String, i32) = (row.get(0), row.get(1));
+            let mark =
+                StoredMark { last_offset: row.get(2), last_fingerprint: row.get(3), reset: row.get(4) };
+            let bad = |what: String| {
+                let shown = &self.shown;
+                SinkError::Refused(format!(
+                    "{shown}: leftoff_offsets: {topic_id} {partition} {what} cannot be"
+                ))
+            };
+            let topic_id = topic_id.parse().map_err(|_| bad(String::new()))?;
+            let mark = mark.checked().map_err(|what| bad(what.to_string()))?;
+            all.insert(PartitionId { topic_id, partition }, mark);
         }
         Ok(all)
     }

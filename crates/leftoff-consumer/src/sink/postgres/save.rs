@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use leftoff_wire::Offset;
 use tokio_postgres::types::Type;
 
 use super::decide::{Stand, Verdict, decide};
@@ -97,8 +98,10 @@ fn move_offsets(
     moves: &[Move],
     epochs: &BTreeMap<PartitionId, i64>,
 ) -> Result<Option<PartitionId>, Fault> {
-    let sql = "UPDATE leftoff_offsets AS o SET next = m.next
-        FROM unnest($2::text[], $3::int4[], $4::int8[], $5::int8[], $6::int8[]) AS m (topic_id, partition, next, expected, epoch)
+    let sql = "UPDATE leftoff_offsets AS o
+        SET next = m.next, last_offset = m.last_offset, last_fingerprint = m.last_fingerprint, reset = m.reset
+        FROM unnest($2::text[], $3::int4[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])
+          AS m (topic_id, partition, next, expected, epoch, last_offset, last_fingerprint, reset)
         WHERE o.\"group\" = $1 AND o.topic_id = m.topic_id AND o.partition = m.partition
           AND o.next IS NOT DISTINCT FROM m.expected AND o.epoch = m.epoch
         RETURNING o.topic_id, o.partition";
@@ -107,6 +110,9 @@ fn move_offsets(
     let next: Vec<i64> = moves.iter().map(|m| m.next.next().get()).collect();
     let expected: Vec<Option<i64>> = moves.iter().map(|m| m.expected.map(|at| at.next().get())).collect();
     let epochs: Vec<Option<i64>> = moves.iter().map(|m| epochs.get(&m.id).copied()).collect();
+    let last = |m: &Move| m.mark.last.map(|last| (last.offset.get(), i64::from(last.fingerprint)));
+    let (lasts, prints): (Vec<Option<i64>>, Vec<Option<i64>>) = moves.iter().map(|m| last(m).unzip()).unzip();
+    let resets: Vec<Option<i64>> = moves.iter().map(|m| m.mark.reset.map(Offset::get)).collect();
     let rows = session.query(
         sql,
         &[
@@ -116,6 +122,9 @@ fn move_offsets(
             (&next, Type::INT8_ARRAY),
             (&expected, Type::INT8_ARRAY),
             (&epochs, Type::INT8_ARRAY),
+            (&lasts, Type::INT8_ARRAY),
+            (&prints, Type::INT8_ARRAY),
+            (&resets, Type::INT8_ARRAY),
         ],
     )?;
     let moved: BTreeSet<(String, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();

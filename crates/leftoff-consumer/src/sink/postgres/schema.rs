@@ -11,7 +11,12 @@ pub const DEFAULT_TABLE: &str = "leftoff_events";
 /// PostgreSQL cuts longer names.
 pub const MAX_NAME_BYTES: usize = 63;
 
-const FORMAT: &str = "1";
+/// Format 1 had no marks: its `leftoff_offsets` ends with `epoch`.
+const FORMAT: &str = "2";
+const WITHOUT_MARKS: &str = "1";
+/// The columns that format 2 has and format 1 has not.
+const MARKS: usize = 3;
+const OFFSETS: &str = "leftoff_offsets";
 /// Whoever makes our tables holds this lock: two who do it at once would disturb one another.
 const MAKING: &str = "SELECT pg_catalog.pg_advisory_xact_lock(7811893240177214310)";
 const EVENTS: &[&str] = &["group", "topic_id", "partition", "offset", "n", "record"];
@@ -19,9 +24,10 @@ const EVENTS: &[&str] = &["group", "topic_id", "partition", "offset", "n", "reco
 /// Our tables, their columns, and what makes them.
 const TABLES: &[(&str, &[&str], &str)] = &[
     (
-        "leftoff_offsets",
-        &["group", "topic_id", "partition", "next", "epoch"],
+        OFFSETS,
+        &["group", "topic_id", "partition", "next", "epoch", "last_offset", "last_fingerprint", "reset"],
         r#"("group" text, topic_id text, partition int, next bigint, epoch bigint NOT NULL,
+        last_offset bigint, last_fingerprint bigint, reset bigint,
         PRIMARY KEY ("group", topic_id, partition))"#,
     ),
     (
@@ -83,9 +89,17 @@ pub(super) fn set_up(
         if missing(name)? {
             session.batch(&format!("CREATE TABLE {name} {definition}")).map_err(failed)?;
             if *name == "leftoff_meta" {
-                session.batch("INSERT INTO leftoff_meta VALUES ('format', '1')").map_err(failed)?;
+                session.batch("INSERT INTO leftoff_meta VALUES ('format', '2')").map_err(failed)?;
             }
         }
+    }
+    if !has_marks(&names(session, OFFSETS).map_err(failed)?) {
+        session
+            .batch(
+                "ALTER TABLE leftoff_offsets ADD COLUMN last_offset bigint, ADD COLUMN last_fingerprint bigint,
+                 ADD COLUMN reset bigint; UPDATE leftoff_meta SET value = '2' WHERE name = 'format'",
+            )
+            .map_err(failed)?;
     }
     if missing(table)? {
         session
@@ -120,7 +134,8 @@ pub(super) fn check_ours(session: &Session, shown: &str) -> Result<(), SinkError
     let read = |fault| broke("cannot read", shown, fault);
     for (name, expect, _) in TABLES {
         let found = names(session, name).map_err(read)?;
-        if !found.is_empty() && found != *expect {
+        let is_older = *name == OFFSETS && found == expect[..expect.len() - MARKS];
+        if !found.is_empty() && found != *expect && !is_older {
             return Err(SinkError::Refused(format!(
                 "{shown}: table {name} has the columns {}, not those of Leftoff: it is somebody else's, or of another version",
                 found.join(", ")
@@ -133,12 +148,17 @@ pub(super) fn check_ours(session: &Session, shown: &str) -> Result<(), SinkError
     let rows = session.query("SELECT value FROM leftoff_meta WHERE name = 'format'", &[]).map_err(read)?;
     let format: Option<String> = rows.first().map(|row| row.get(0));
     match format.as_deref() {
-        Some(FORMAT) => Ok(()),
+        Some(FORMAT | WITHOUT_MARKS) => Ok(()),
         other => Err(SinkError::Refused(format!(
             "{shown}: its format is {}, and this version knows {FORMAT}",
             other.unwrap_or("missing")
         ))),
     }
+}
+
+/// Whether these columns of `leftoff_offsets` hold marks.
+pub(super) fn has_marks(columns: &[String]) -> bool {
+    columns.iter().any(|column| column == "last_offset")
 }
 
 fn check_events(session: &Session, shown: &str, table: &str) -> Result<(), SinkError> {

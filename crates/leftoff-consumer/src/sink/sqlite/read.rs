@@ -7,9 +7,10 @@ use leftoff_wire::{Committed, Offset};
 use rusqlite::{Connection, params};
 
 use super::rows::GROUP_COLUMN;
-use super::schema::{columns, open_to_mark, open_to_read, quoted};
+use super::schema::{columns, has_marks, open_to_mark, open_to_read, quoted};
 use super::{SinkError, failed};
-use crate::sink::{DeadState, ID_KEY};
+use crate::sink::mark::StoredMark;
+use crate::sink::{DeadState, ID_KEY, Mark};
 use crate::source::PartitionId;
 
 /// What names the event of a row in a table of events.
@@ -120,6 +121,38 @@ impl SqliteReader {
             };
             let id = PartitionId { topic_id: topic_id.parse().map_err(|_| bad())?, partition };
             all.insert(id, Committed::from_wire(next).ok_or_else(bad)?);
+        }
+        Ok(all)
+    }
+
+    /// What is kept of the group's partitions beside that; empty in a database of format 1.
+    ///
+    /// # Errors
+    /// As [`SqliteReader::open`].
+    pub fn marks(&self) -> Result<BTreeMap<PartitionId, Mark>, SinkError> {
+        let read = failed("cannot read", &self.path);
+        if !has_marks(&columns(&self.connection, "leftoff_offsets").map_err(&read)?) {
+            return Ok(BTreeMap::new());
+        }
+        let rows = || -> rusqlite::Result<Vec<(String, i32, StoredMark)>> {
+            let mut select = self.connection.prepare(
+                "SELECT topic_id, partition, last_offset, last_fingerprint, reset FROM leftoff_offsets
+                 WHERE \"group\" = ?1 AND next IS NOT NULL",
+            )?;
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, StoredMark::of(row, 2)?));
+            select.query_map([&self.group], row)?.collect()
+        };
+        let mut all = BTreeMap::new();
+        for (topic_id, partition, mark) in rows().map_err(&read)? {
+            let bad = |what: String| {
+                let path = self.path.display();
+                SinkError::Refused(format!(
+                    "{path}: leftoff_offsets: {topic_id} {partition} {what} cannot be"
+                ))
+            };
+            let topic_id = topic_id.parse().map_err(|_| bad(String::new()))?;
+            let mark = mark.checked().map_err(|what| bad(what.to_string()))?;
+            all.insert(PartitionId { topic_id, partition }, mark);
         }
         Ok(all)
     }

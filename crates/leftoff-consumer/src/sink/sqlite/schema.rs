@@ -15,16 +15,25 @@ pub const MAX_NAME_BYTES: usize = 200;
 
 /// How long another program's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(5);
-const FORMAT: &str = "1";
+/// Format 1 had no marks: its `leftoff_offsets` ends with `epoch`.
+const FORMAT: &str = "2";
+const WITHOUT_MARKS: &str = "1";
+/// The columns that format 2 has and format 1 has not.
+const MARKS: usize = 3;
 /// More statements than a run has kinds of rows.
 const CACHED_STATEMENTS: usize = 64;
 
 const EVENTS: &[&str] = &["group", "topic_id", "partition", "offset", "n", "record"];
 
+const OFFSETS: &str = "leftoff_offsets";
+
 /// Our tables and their columns.
 const TABLES: &[(&str, &[&str])] = &[
     ("leftoff_meta", &["name", "value"]),
-    ("leftoff_offsets", &["group", "topic_id", "partition", "next", "epoch"]),
+    (
+        OFFSETS,
+        &["group", "topic_id", "partition", "next", "epoch", "last_offset", "last_fingerprint", "reset"],
+    ),
     ("leftoff_outcomes", &["group", "topic_id", "partition", "first", "last", "kind", "attempts", "why"]),
     ("leftoff_tables", &["group", "name", "kind"]),
     (
@@ -49,6 +58,7 @@ const MAKE: &str = r#"
 CREATE TABLE IF NOT EXISTS leftoff_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS leftoff_offsets (
   "group" TEXT, topic_id TEXT, partition INTEGER, next INTEGER, epoch INTEGER NOT NULL,
+  last_offset INTEGER, last_fingerprint INTEGER, reset INTEGER,
   PRIMARY KEY ("group", topic_id, partition));
 CREATE TABLE IF NOT EXISTS leftoff_outcomes (
   "group" TEXT, topic_id TEXT, partition INTEGER, first INTEGER, last INTEGER, kind TEXT NOT NULL,
@@ -64,7 +74,7 @@ CREATE TABLE IF NOT EXISTS leftoff_dead (
 CREATE TABLE IF NOT EXISTS leftoff_ids (
   "group" TEXT, topic_id TEXT, id BLOB, partition INTEGER NOT NULL, "offset" INTEGER NOT NULL,
   PRIMARY KEY ("group", topic_id, id)) WITHOUT ROWID;
-INSERT OR IGNORE INTO leftoff_meta VALUES ('format', '1');
+INSERT OR IGNORE INTO leftoff_meta VALUES ('format', '2');
 "#;
 
 /// Opens the database for a run, making it and our tables where they are missing.
@@ -77,6 +87,7 @@ pub(super) fn open(path: &Path, table: &str, group: &str) -> Result<Connection, 
     set_up(&connection, path, is_new)?;
     check_ours(&connection, path)?;
     check_events(&connection, path, table)?;
+    add_marks(&connection).map_err(failed("cannot add columns to leftoff_offsets in", path))?;
     make(&connection, table, group).map_err(failed("cannot make tables in", path))?;
     sync_folder(path)?;
     Ok(connection)
@@ -135,7 +146,8 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), SinkError> {
     };
     for (name, expect) in TABLES {
         let found = columns(connection, name).map_err(read)?;
-        if !found.is_empty() && found != *expect {
+        let is_older = *name == OFFSETS && found == expect[..expect.len() - MARKS];
+        if !found.is_empty() && found != *expect && !is_older {
             return Err(SinkError::Refused(format!(
                 "{}: table {name} has the columns {}, not those of Leftoff: it is somebody else's, or of another version",
                 path.display(),
@@ -151,13 +163,34 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), SinkError> {
         .optional()
         .map_err(read)?;
     match format.as_deref() {
-        Some(FORMAT) => Ok(()),
+        Some(FORMAT | WITHOUT_MARKS) => Ok(()),
         other => Err(SinkError::Refused(format!(
             "{}: its format is {}, and this version knows {FORMAT}",
             path.display(),
             other.unwrap_or("missing")
         ))),
     }
+}
+
+/// Makes format 2 of format 1, in one transaction.
+fn add_marks(connection: &Connection) -> rusqlite::Result<()> {
+    let found = columns(connection, OFFSETS)?;
+    if found.is_empty() || has_marks(&found) {
+        return Ok(());
+    }
+    connection.execute_batch(
+        "BEGIN IMMEDIATE;
+         ALTER TABLE leftoff_offsets ADD COLUMN last_offset INTEGER;
+         ALTER TABLE leftoff_offsets ADD COLUMN last_fingerprint INTEGER;
+         ALTER TABLE leftoff_offsets ADD COLUMN reset INTEGER;
+         UPDATE leftoff_meta SET value = '2' WHERE name = 'format';
+         COMMIT",
+    )
+}
+
+/// Whether these columns of `leftoff_offsets` hold marks.
+pub(super) fn has_marks(columns: &[String]) -> bool {
+    columns.iter().any(|column| column == "last_offset")
 }
 
 fn check_events(connection: &Connection, path: &Path, table: &str) -> Result<(), SinkError> {

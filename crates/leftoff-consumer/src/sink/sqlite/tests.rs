@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::handler::Record;
-use crate::sink::GaveUp;
+use crate::sink::{GaveUp, LastEvent, Mark};
 use crate::testing::{at, id, next};
 
 mod kills;
@@ -45,7 +45,14 @@ fn output(partition: i32, offset: i64, text: &str) -> Output {
 }
 
 fn moved(partition: i32, expected: Option<i64>, to: i64) -> Move {
-    Move { id: id(partition), expected: expected.map(next), next: next(to), leader_epoch: -1, skips: None }
+    Move {
+        id: id(partition),
+        expected: expected.map(next),
+        next: next(to),
+        leader_epoch: -1,
+        skips: None,
+        mark: Mark::default(),
+    }
 }
 
 /// Checks and writes, as the runner does.
@@ -336,10 +343,10 @@ fn another_writer_is_waited_for_and_named() {
 fn what_is_not_ours_is_refused_and_not_changed() {
     let refused: [(&str, &str); 6] = [
         ("CREATE TABLE leftoff_offsets (a)", "table leftoff_offsets has the columns a, not those of Leftoff"),
-        ("CREATE TABLE leftoff_meta (name, value)", "its format is missing, and this version knows 1"),
+        ("CREATE TABLE leftoff_meta (name, value)", "its format is missing, and this version knows 2"),
         (
-            "CREATE TABLE leftoff_meta (name, value); INSERT INTO leftoff_meta VALUES ('format', '2')",
-            "its format is 2, and this version knows 1",
+            "CREATE TABLE leftoff_meta (name, value); INSERT INTO leftoff_meta VALUES ('format', '3')",
+            "its format is 3, and this version knows 2",
         ),
         (
             "CREATE TABLE leftoff_events (a, b)",
@@ -384,4 +391,44 @@ fn a_database_that_is_there_keeps_its_mode_and_its_tables() {
     let connection = &sink.claimed.as_ref().unwrap().connection;
     let synchronous: i64 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
     assert_eq!(synchronous, 3, "EXTRA");
+}
+
+/// What runs made before marks were kept, as `sqlite3 .dump` shows it.
+const FORMAT_1: &str = r#"
+CREATE TABLE leftoff_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO leftoff_meta VALUES ('format', '1');
+CREATE TABLE leftoff_offsets (
+  "group" TEXT, topic_id TEXT, partition INTEGER, next INTEGER, epoch INTEGER NOT NULL,
+  PRIMARY KEY ("group", topic_id, partition));
+CREATE TABLE leftoff_outcomes (
+  "group" TEXT, topic_id TEXT, partition INTEGER, first INTEGER, last INTEGER, kind TEXT NOT NULL,
+  attempts INTEGER, why TEXT, PRIMARY KEY ("group", topic_id, partition, first));
+CREATE TABLE leftoff_tables ("group" TEXT, name TEXT, kind TEXT NOT NULL, PRIMARY KEY ("group", name));
+INSERT INTO leftoff_tables VALUES ('g', 'leftoff_events', 'events');
+CREATE TABLE leftoff_events ("group" TEXT, topic_id TEXT, partition INTEGER, "offset" INTEGER,
+  n INTEGER, record TEXT NOT NULL, PRIMARY KEY ("group", topic_id, partition, "offset", n));
+INSERT INTO leftoff_offsets VALUES ('g', 'BwcHBwcHBwcHBwcHBwcHBw', 0, 812, 4);
+"#;
+
+#[test]
+fn a_database_without_marks_is_read_and_goes_on_with_them() {
+    let folder = tempdir().unwrap();
+    sql(folder.path(), FORMAT_1);
+    let path = folder.path().join("db");
+    let reader = SqliteReader::open(&path, "g").unwrap().unwrap();
+    assert_eq!((reader.next().unwrap()[&id(0)], reader.marks().unwrap().len()), (next(812), 0));
+    drop(reader);
+    let mut sink = sink(folder.path());
+    let claimed = sink.claim(&[claim_of(0)]).unwrap();
+    assert_eq!((claimed.next[&id(0)], claimed.marks[&id(0)]), (Some(next(812)), Mark::default()));
+    assert_eq!(rows(folder.path(), "SELECT value FROM leftoff_meta"), ["2"]);
+    // The highest fingerprint is no negative number, and a mark moves with its offset.
+    let last = LastEvent { offset: at(812), fingerprint: u32::MAX };
+    let mark = Mark { last: Some(last), reset: Some(at(3)) };
+    put(&mut sink, &[output(0, 812, "f")], &[Move { mark, ..moved(0, Some(812), 813) }]);
+    let reader = SqliteReader::open(&path, "g").unwrap().unwrap();
+    assert_eq!(reader.marks().unwrap()[&id(0)], mark);
+    drop(reader);
+    sink.close().unwrap();
+    assert_eq!(self::sink(folder.path()).claim(&[claim_of(0)]).unwrap().marks[&id(0)], mark);
 }

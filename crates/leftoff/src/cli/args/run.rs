@@ -100,6 +100,10 @@ pub struct RunArgs {
     /// group
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnLostState::Stop)]
     pub on_lost_state: OnLostState,
+    /// What to do when --out has passed events that are other ones in the log: the data directory was brought back from an
+    /// older copy, and has taken other events since
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnOtherLog::Stop)]
+    pub on_other_log: OnOtherLog,
     /// When to save, always after handling: event (after each), every=100, every=5s, or stop (at the end only)
     #[arg(long, value_name = "WHEN", default_value = "event", value_parser = value::<Save>())]
     pub save: Save,
@@ -271,6 +275,15 @@ pub enum OnLostState {
     Group,
 }
 
+/// What a place that counts in another log leads to
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnOtherLog {
+    /// Stop and name the offset
+    Stop,
+    /// Go on where the place says, all the same
+    Accept,
+}
+
 /// How long to wait before a retry: `1s..1m`, or `5s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub Backoff);
@@ -390,6 +403,10 @@ impl RunArgs {
             on_lost_state: match self.on_lost_state {
                 OnLostState::Stop => runner::OnLostState::Refuse,
                 OnLostState::Group => runner::OnLostState::FollowGroup,
+            },
+            on_other_log: match self.on_other_log {
+                OnOtherLog::Stop => runner::OnOtherLog::Refuse,
+                OnOtherLog::Accept => runner::OnOtherLog::Accept,
             },
             identify: self.dedupe.clone().map(|by| Identify::new(move |event| by.id_of(event))),
             until_end: self.until_end,

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use leftoff::source::event_in;
 use leftoff_consumer::runner::own_words;
-use leftoff_consumer::sink::{FileSink, PostgresUrl, SinkError};
+use leftoff_consumer::sink::{FileSink, Mark, PostgresUrl, SinkError, fingerprint};
 use leftoff_consumer::source::PartitionId;
+use leftoff_engine::broker::State;
 use leftoff_engine::coordinator::{Group, MAX_METADATA_BYTES, PartitionKey};
-use leftoff_wire::Committed;
+use leftoff_wire::{Committed, Offset};
 
 use crate::cli::args::Global;
 use crate::cli::failure::{Exit, Failure};
@@ -21,6 +23,8 @@ const PREFIX: &str = "out=";
 
 /// Where each partition goes on, by the word of a place.
 pub type Next = BTreeMap<PartitionId, Committed>;
+/// What a place keeps of each partition beside that.
+pub type Marks = BTreeMap<PartitionId, Mark>;
 
 /// What is kept with a group's offsets, for a place. Empty where the group's own offset counts, or the path does not fit.
 pub fn metadata_of(place: &Place) -> String {
@@ -100,6 +104,47 @@ fn postgres_next(url: &PostgresUrl, group: &str) -> Result<Option<Next>, Failure
 #[cfg(not(feature = "postgres"))]
 fn postgres_next(_url: &PostgresUrl, _group: &str) -> Result<Option<Next>, Failure> {
     Err(no_postgres())
+}
+
+/// What a place keeps of a group's partitions beside their offsets.
+///
+/// # Errors
+/// As [`next_in`].
+pub fn marks_in(place: &Place, group: &str) -> Result<Marks, Failure> {
+    match place {
+        Place::File(path) => {
+            let state = FileSink::inspect(path).map_err(from_sink)?;
+            Ok(state.filter(|state| state.group == group).map(|state| state.marks).unwrap_or_default())
+        }
+        #[cfg(feature = "sqlite")]
+        Place::Sqlite { path, .. } => {
+            let reader =
+                leftoff_consumer::sink::sqlite::SqliteReader::open(path, group).map_err(from_sink)?;
+            reader.map_or(Ok(Marks::new()), |reader| reader.marks().map_err(from_sink))
+        }
+        #[cfg(not(feature = "sqlite"))]
+        Place::Sqlite { .. } => Err(no_sqlite()),
+        #[cfg(feature = "postgres")]
+        Place::Postgres(url) => {
+            let reader =
+                leftoff_consumer::sink::postgres::PostgresReader::open(url, group).map_err(from_sink)?;
+            reader.map_or(Ok(Marks::new()), |reader| reader.marks().map_err(from_sink))
+        }
+        #[cfg(not(feature = "postgres"))]
+        Place::Postgres(_) => Err(no_postgres()),
+        Place::Topic(_) | Place::Stdout => Ok(Marks::new()),
+    }
+}
+
+/// The last event of a partition that a place has passed, if the log has another one at its offset: then the place counts in
+/// another log.
+///
+/// # Errors
+/// Exit 5 if the log cannot be read.
+pub fn other_event_at(state: &State, marks: &Marks, id: PartitionId) -> Result<Option<Offset>, Failure> {
+    let Some(last) = marks.get(&id).and_then(|mark| mark.last) else { return Ok(None) };
+    let event = event_in(state, id, last.offset).map_err(|error| Failure::storage(error.to_string()))?;
+    Ok(event.filter(|event| fingerprint(event) != last.fingerprint).map(|event| event.offset))
 }
 
 /// What a build without PostgreSQL says of its places.

@@ -1,5 +1,8 @@
 //! `leftoff backup`
 
+use std::collections::BTreeSet;
+
+use leftoff_engine::broker::View;
 use leftoff_engine::broker::backup::{BackupError, backup as copy};
 
 use crate::cli::args::Global;
@@ -8,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::notes::Notes;
 use crate::cli::progress::Progress;
 use crate::cli::session;
+use crate::cli::verbs::authority::keeper_in;
 
 /// Copies the directory as it is at one moment.
 pub fn backup(global: &Global, args: &BackupArgs) -> Result<(), Failure> {
@@ -26,7 +30,26 @@ pub fn backup(global: &Global, args: &BackupArgs) -> Result<(), Failure> {
         copied.bytes,
         args.to.display(),
     ));
+    let view = View::open(&to).map_err(|error| session::from_open(&args.to, error))?;
+    let places = places(&view);
+    if !places.is_empty() {
+        // A place that is older than the log has its events handled again, each once; one that is newer is refused.
+        session::note(
+            global,
+            &format!(
+                "not in it are the places that keep offsets of their own: {}; copy those before the directory, so that none \
+                 is ahead of the log",
+                places.into_iter().collect::<Vec<_>>().join(", ")
+            ),
+        );
+    }
     Ok(())
+}
+
+/// The places that the groups' offsets name.
+fn places(view: &View) -> BTreeSet<String> {
+    let entries = view.state().coordinator().groups().flat_map(|group| group.offsets());
+    entries.filter_map(|(_, _, entry)| keeper_in(&entry.metadata)).map(|place| place.to_string()).collect()
 }
 
 fn counted(number: usize, noun: &str) -> String {

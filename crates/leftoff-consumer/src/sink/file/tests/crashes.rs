@@ -38,6 +38,7 @@ fn work(sink: &mut FileSink, acknowledged: &mut [i64; 2]) -> Result<(), SinkErro
                     next: next(to),
                     leader_epoch: -1,
                     skips: None,
+                    mark: mark_at(to),
                 });
             }
         }
@@ -48,6 +49,12 @@ fn work(sink: &mut FileSink, acknowledged: &mut [i64; 2]) -> Result<(), SinkErro
         }
     }
     Ok(())
+}
+
+/// What goes with a move to `to`.
+fn mark_at(to: i64) -> Mark {
+    let last = LastEvent { offset: at(to - 1), fingerprint: 0x8000_0000 + to as u32 };
+    Mark { last: Some(last), reset: (to > 2).then(|| at(to)) }
 }
 
 /// What the files must hold if partition `partition` stands at `at`.
@@ -77,6 +84,12 @@ fn assert_holds(folder: &Path, acknowledged: [i64; 2], what: &str) {
     for partition in [0, 1] {
         let at = state.next.get(&id(partition)).map_or(0, |at| at.next().get());
         assert!(at >= acknowledged[partition as usize], "{what}: {partition} went back to {at}");
+        let mark = state.marks.get(&id(partition)).copied().unwrap_or_default();
+        assert_eq!(
+            mark,
+            if at == 0 { Mark::default() } else { mark_at(at) },
+            "{what}: moved with the offset"
+        );
         let (lines, ranges) = expected(partition, at);
         let place = format!("{}/{partition}/", id(partition).topic_id);
         let ids = data.lines().map(|line| {

@@ -69,10 +69,10 @@ fn four_states_are_told_apart() {
         &["out.outcomes exists"],
     );
     // A slot of the future.
-    let newer = [b"LEFTOFFS", &2u32.to_be_bytes()[..], b"whatever"].concat();
+    let newer = [b"LEFTOFFS", &3u32.to_be_bytes()[..], b"whatever"].concat();
     refused(
         move |folder| fs::write(folder.join("out.leftoff"), slot::seal(&newer)).unwrap(),
-        &["format version 2"],
+        &["format version 3"],
     );
 }
 
@@ -167,9 +167,55 @@ proptest::proptest! {
     /// A slot with a right checksum and any body is read or refused, never a panic, and never reserves by a count.
     #[test]
     fn any_body_is_read_or_refused(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..120)) {
-        let whole = [b"LEFTOFFS", &1u32.to_be_bytes()[..], &body[..]].concat();
-        let _ = slot::parse(&slot::seal(&whole));
+        for version in [1u32, 2] {
+            let whole = [b"LEFTOFFS", &version.to_be_bytes()[..], &body[..]].concat();
+            let _ = slot::parse(&slot::seal(&whole));
+        }
         let _ = slot::parse(&body);
+    }
+}
+
+fn mark(partition: i32) -> Mark {
+    let last = LastEvent { offset: at((1 << 50) - 1), fingerprint: u32::MAX - partition as u32 };
+    Mark { last: (partition != 3).then_some(last), reset: (partition > 10).then(|| at(9)) }
+}
+
+/// Slots of version 1, byte by byte: what runs wrote before marks were kept.
+#[test]
+fn a_slot_without_marks_is_read_and_goes_on_with_them() {
+    let body = [
+        &b"LEFTOFFS\0\0\0\x01"[..],
+        &7u64.to_be_bytes(),
+        &3u64.to_be_bytes(),
+        &40u64.to_be_bytes(),
+        &5u64.to_be_bytes(),
+        b"\0\x07billing",
+        &1u32.to_be_bytes(),
+        id(2).topic_id.as_bytes(),
+        &2i32.to_be_bytes(),
+        &812i64.to_be_bytes(),
+    ]
+    .concat();
+    let Found::Good(state) = slot::parse(&slot::seal(&body)) else { panic!("it is a good slot") };
+    assert_eq!((state.next[&id(2)], state.marks.len()), (next(812), 0));
+    let claimed = state.claimed().encode();
+    assert_eq!(claimed[8 + 8..8 + 12], 2u32.to_be_bytes(), "written as version 2");
+    let Found::Good(state) = slot::parse(&claimed) else { panic!("it is a good slot") };
+    assert_eq!(state.marks[&id(2)], Mark::default(), "nothing is made up");
+}
+
+/// More would not fit into the room, so they are left out, all of them, and the slot says so by its version.
+#[test]
+fn a_file_of_very_many_partitions_keeps_offsets_and_no_marks() {
+    for (count, version) in [(slot::MAX_MARKED, 2u32), (slot::MAX_MARKED + 1, 1), (slot::MAX_PARTITIONS, 1)] {
+        let partitions = || 0..i32::try_from(count).unwrap();
+        let moves = partitions().map(|partition| Move { mark: mark(0), ..moved(partition, None, 9) });
+        let state = State::new(&"g".repeat(slot::MAX_GROUP_BYTES)).after(&moves.collect::<Vec<_>>(), 0, 0);
+        let encoded = state.encode();
+        assert_eq!(encoded[16..20], version.to_be_bytes(), "{count}");
+        let Found::Good(read) = slot::parse(&encoded) else { panic!("{count}: it is a good slot") };
+        assert_eq!(read, state);
+        assert_eq!(read.marks.len(), if version == 2 { count } else { 0 });
     }
 }
 
@@ -182,6 +228,7 @@ fn what_is_written_is_read() {
         data_bytes: 1 << 40,
         outcomes_bytes: 5,
         next: (0..50).map(|partition| (id(partition), next(1 << 50))).collect(),
+        marks: (0..50).map(|partition| (id(partition), mark(partition))).collect(),
     };
     assert_eq!(slot::parse(&state.encode()), Found::Good(state.clone()));
     let mut room = state.encode();

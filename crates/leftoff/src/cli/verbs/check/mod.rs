@@ -21,7 +21,7 @@ use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::{Group, PartitionKey};
 use leftoff_wire::Committed;
 
-use super::authority::{Next, from_sink};
+use super::authority::{Marks, Next, from_sink, other_event_at};
 use super::groups::{find_group, standing};
 use super::printed;
 use super::wait::topics_of;
@@ -63,8 +63,9 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
     if state.is_none() {
         find_group(before.state(), &args.group)?;
     }
-    let next = state.map(|state| state.next);
+    let (next, marks) = state.map(|state| (state.next, state.marks)).unzip();
     let topics = topics(view.state(), args, next.as_ref())?;
+    refuse_other_log(view.state(), &topics, &marks.unwrap_or_default(), &path.display())?;
     let mut verdicts = Vec::new();
     for topic in &topics {
         let facts = facts(before.state(), view.state(), &args.group, topic, next.as_ref());
@@ -111,8 +112,8 @@ fn check_sqlite(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fa
     else {
         return Err(never_wrote(&args.group, &shown));
     };
-    let next = reader.next().map_err(from_sink)?;
-    check_database(global, args, &next, &SqliteEffects(reader))
+    let (next, marks) = (reader.next().map_err(from_sink)?, reader.marks().map_err(from_sink)?);
+    check_database(global, args, (&next, &marks), &shown, &SqliteEffects(reader))
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -128,8 +129,8 @@ fn check_postgres(global: &Global, args: &CheckArgs, url: &PostgresUrl) -> Resul
     if !reader.is_claimed().map_err(from_sink)? {
         return Err(never_wrote(&args.group, url));
     }
-    let next = reader.next().map_err(from_sink)?;
-    check_database(global, args, &next, &PostgresEffects(reader))
+    let (next, marks) = (reader.next().map_err(from_sink)?, reader.marks().map_err(from_sink)?);
+    check_database(global, args, (&next, &marks), url, &PostgresEffects(reader))
 }
 
 fn never_wrote(group: &str, place: &dyn std::fmt::Display) -> Failure {
@@ -140,11 +141,13 @@ fn never_wrote(group: &str, place: &dyn std::fmt::Display) -> Failure {
 fn check_database(
     global: &Global,
     args: &CheckArgs,
-    next: &Next,
+    (next, marks): (&Next, &Marks),
+    place: &dyn std::fmt::Display,
     effects: &dyn Effects,
 ) -> Result<(), Failure> {
     let view = open_view(global)?;
     let topics = topics(view.state(), args, Some(next))?;
+    refuse_other_log(view.state(), &topics, marks, place)?;
     let mut verdicts = Vec::new();
     for topic in &topics {
         let facts = facts(view.state(), view.state(), &args.group, topic, Some(next));
@@ -237,6 +240,29 @@ fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Re
             state.group
         ))),
     }
+}
+
+/// What came of other events says nothing of those that the log has now.
+fn refuse_other_log(
+    state: &State,
+    topics: &[Topic],
+    marks: &Marks,
+    place: &dyn std::fmt::Display,
+) -> Result<(), Failure> {
+    for topic in topics {
+        for partition in 0..topic.partitions {
+            let id = PartitionId { topic_id: topic.topic_id, partition };
+            if let Some(offset) = other_event_at(state, marks, id)? {
+                let name = &topic.name;
+                return Err(Failure::refused(format!(
+                    "{place} has passed the event at offset {offset} of {name}/{partition}, and the log has another event \
+                     there: its effects cannot be judged by this log"
+                ))
+                .hint("the data directory was brought back from an older copy; check against the newer one"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The topics to judge: those that `-t` names, or all that the group, or its place, has offsets for.

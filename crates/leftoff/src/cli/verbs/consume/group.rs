@@ -144,7 +144,7 @@ struct PrintSink(Shared);
 impl Sink for PrintSink {
     fn claim(&mut self, partitions: &[ClaimPartition]) -> Result<Claimed, SinkError> {
         let next = partitions.iter().map(|claim| (claim.id, None)).collect();
-        Ok(Claimed { authority: false, next, notices: Vec::new() })
+        Ok(Claimed { next, ..Claimed::default() })
     }
 
     fn write(&mut self, _outputs: &[Output], _moves: &[Move]) -> Result<Written, SinkError> {

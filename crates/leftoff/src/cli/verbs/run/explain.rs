@@ -7,6 +7,7 @@ use leftoff_consumer::sink::{FileSink, MatrixRow};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
 use leftoff_engine::coordinator::PartitionKey;
+use leftoff_wire::{Committed, Offset};
 
 use super::{backfill, handlers, out};
 use crate::cli::args::Global;
@@ -15,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 use crate::cli::session::{find_topic, open_view};
 use crate::cli::table::{Cell, Column, Format, Table};
-use crate::cli::verbs::authority::{Next, from_sink, keeps_offset, next_in};
+use crate::cli::verbs::authority::{from_sink, keeps_offset, marks_in, next_in, other_event_at};
 use crate::cli::verbs::printed;
 
 const COLUMNS: &[Column] = &[
@@ -35,6 +36,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     // What the place says comes first: the log can only be further.
     refuse_other_group(&args.out, &args.group)?;
     let in_place = next_in(&args.out, &args.group)?;
+    let marks = marks_in(&args.out, &args.group)?;
     let view = open_view(global)?;
     let mut options = args.options();
     options.start_from = args.from.map(|time| backfill::start(args, time, view.state())).transpose()?;
@@ -44,7 +46,13 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
         let topic = find_topic(view.state().topics().collect::<Vec<_>>().into_iter(), name)?;
         for number in 0..topic.partitions {
             let keeper = keeps_offset(&args.out).then_some(place.as_str());
-            let start = start(view.state(), (args, &options), &topic, number, keeper, in_place.as_ref());
+            let id = PartitionId { topic_id: topic.topic_id, partition: number };
+            let stand = Stand {
+                place: keeper,
+                next: in_place.as_ref().and_then(|next| next.get(&id).copied()),
+                other_event_at: other_event_at(view.state(), &marks, id)?,
+            };
+            let start = start(view.state(), (args, &options), &topic, number, &stand);
             let (at, why) = match &start {
                 Ok(Start { at, decision: Some(decision) }) => (Some(at.next()), decision.to_string()),
                 Ok(Start { at, decision: None }) => (Some(at.next()), "saved".to_owned()),
@@ -73,17 +81,22 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
     refusal.map_or(Ok(()), |refusal| Err(Failure::refused(refusal.to_string())))
 }
 
+/// Where a place that keeps the offset stands.
+struct Stand<'a> {
+    place: Option<&'a str>,
+    next: Option<Committed>,
+    other_event_at: Option<Offset>,
+}
+
 fn start(
     state: &State,
     (args, options): (&RunArgs, &RunOptions),
     topic: &Topic,
     number: i32,
-    place: Option<&str>,
-    in_place: Option<&Next>,
+    stand: &Stand<'_>,
 ) -> Result<Start, leftoff_consumer::runner::Refusal> {
     let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
     let bounds = state.bounds(&key).expect("each partition of a live topic has a log");
-    let id = PartitionId { topic_id: topic.topic_id, partition: number };
     let in_group = state.coordinator().entry(&args.group, &key).map(|entry| entry.committed);
     let has_others = state
         .coordinator()
@@ -93,8 +106,9 @@ fn start(
         topic: &topic.name,
         partition: number,
         added: in_group.is_none() && has_others,
-        place,
-        in_sink: in_place.and_then(|next| next.get(&id).copied()),
+        place: stand.place,
+        in_sink: stand.next,
+        other_event_at: stand.other_event_at,
         in_group,
         log_start: bounds.log_start,
         end: bounds.end,

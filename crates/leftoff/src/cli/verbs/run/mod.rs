@@ -223,7 +223,12 @@ fn from_run(error: &RunError) -> Failure {
         RunError::HandlerFailed(_) => {
             failure.hint("to try it more often: --on-fail retry; to pass it by: --on-fail skip; to keep it for later: --on-fail dlq")
         }
-        RunError::Refused(Refusal::Gap { .. } | Refusal::AboveEnd { .. } | Refusal::NoOffset { .. })
+        RunError::Refused(
+            Refusal::Gap { .. }
+            | Refusal::AboveEnd { .. }
+            | Refusal::NoOffset { .. }
+            | Refusal::OtherLog { .. },
+        )
         | RunError::HandlerIdle(_)
         | RunError::Fenced { .. }
         | RunError::Sink(_)
