@@ -153,6 +153,8 @@ pub enum OutcomeKind {
     Deleted,
     /// Produced twice: the place has taken the event under another offset.
     Absorbed,
+    /// A person gave the range back: its events may be handled once more than before. No outcome of theirs.
+    Again,
 }
 
 /// An item of a source, or a line in its place that is none.

@@ -12,6 +12,8 @@
 //!   events in the log that carry it.
 //! - **Produced twice**: the same id at two places of the log. Nobody but the producer is to blame. With as many effects as
 //!   events each was handled; with fewer, a dedupe **absorbed** the rest, and those are not lost. By place an outcome says so.
+//! - **Handled again by decision**: the same, of an event that an outcome says was given back ([`OutcomeKind::Again`]), as often as
+//!   that. At or above the saved next offset it is *unfinished*, whatever it left behind.
 //! - **Without effect, on purpose**: an outcome covers the event: handled without output, filtered, dead, skipped by decision.
 //! - **Unfinished**: no effect, no outcome, and at or above the next offset that the group has saved: a restart handles it.
 //! - **Lost**: no effect, no outcome, and below the saved next offset: nobody will come back for it.

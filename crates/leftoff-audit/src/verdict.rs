@@ -32,6 +32,8 @@ pub struct Verdict {
     pub lost: Found,
     /// The same effect more than once; `surplus` counts the effects that are too many.
     pub handled_twice: Found,
+    /// Handled again because a person gave them back; `surplus` counts the effects of that.
+    pub repeated_by_decision: Found,
     /// First handled after a later event of their partition.
     pub out_of_order: Found,
     /// Not handled yet; a restart would handle them.

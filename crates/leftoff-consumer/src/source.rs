@@ -58,6 +58,9 @@ pub enum SourceEvent {
         committed: Option<Committed>,
         /// The words that were saved with it: [`Save::metadata`], and maybe somebody else's.
         metadata: String,
+        /// The reset that `committed` is, if a person moved the group's offset and the place that the group's effects go to is
+        /// to follow: the sink knows by its number whether it has.
+        reset: Option<Reset>,
         /// The group's runner before this one did not give it back: it was killed, or lost its machine.
         unclean: bool,
         /// The topic got this partition when the group had begun with its others: nothing in it was ever passed over.
@@ -121,6 +124,15 @@ pub enum SourceEvent {
     Idle,
 }
 
+/// A move that a person asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// Its number: later ones have greater numbers.
+    pub number: Offset,
+    /// What was asked for: `reset --to-earliest`.
+    pub what: String,
+}
+
 /// Why offsets cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GapReason {
@@ -170,6 +182,8 @@ pub struct Decision {
     pub to: Offset,
     /// How many offsets lie between: skipped if `to` is greater, to be repeated if it is smaller. Holes are counted, too.
     pub count: u64,
+    /// A person's move, which the history has already, reaches the sink.
+    pub follows: bool,
 }
 
 impl Decision {
@@ -183,7 +197,8 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {
             None => write!(f, "{}: starts at offset {}", self.rule, self.to),
-            Some(from) if from <= self.to => {
+            Some(from) if from == self.to => write!(f, "{}: stays at offset {from}", self.rule),
+            Some(from) if from < self.to => {
                 write!(f, "{}: skips {}", self.rule, Run::new(from, self.to))
             }
             Some(from) => {

@@ -61,6 +61,7 @@ pub(crate) fn assigned_as(
         metadata: String::new(),
         unclean: false,
         added: false,
+        reset: None,
         log_start: at(log_start),
         end: at(end),
     }

@@ -145,6 +145,11 @@ impl Hold {
         self.store.with_state(|state| state.coordinator().entry(&self.group, &key).cloned())
     }
 
+    /// What is kept with each offset, unless its partition has words of its own.
+    pub(crate) fn words(&self) -> String {
+        self.kept().words.clone()
+    }
+
     pub(crate) fn set_words(&self, words: String) {
         self.kept().words = words;
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use leftoff_consumer::runner::own_words;
 use leftoff_consumer::source::{
-    Event, GapReason, GroupSaver, PartitionId as SourceId, Save, Source, SourceError, SourceEvent,
+    Event, GapReason, GroupSaver, PartitionId as SourceId, Reset, Save, Source, SourceError, SourceEvent,
 };
 use leftoff_engine::broker::{PartitionId, RESERVED_PRODUCER_ID, Refusal, Reply, Request, State};
-use leftoff_engine::coordinator::{PartitionKey, Who, Why};
+use leftoff_engine::coordinator::{Entry, PartitionKey, Who, Why};
 use leftoff_engine::log::{Fetched, LogError};
 use leftoff_wire::{Offset, Uuid};
 
@@ -142,6 +143,17 @@ impl StoreSource {
         Ok(())
     }
 
+    /// A reset is for the place that the group's effects went to when it was asked for, and for no other.
+    fn next_ready(&mut self) -> Option<SourceEvent> {
+        let mut event = self.ready.pop_front()?;
+        if let SourceEvent::Assigned { metadata, reset, .. } = &mut event
+            && own_words(metadata).1 != self.hold.words()
+        {
+            *reset = None;
+        }
+        Some(event)
+    }
+
     /// Partitions that the topics have got since are this member's, too.
     fn take_added(&mut self) {
         let topics: BTreeMap<Uuid, String> =
@@ -215,12 +227,12 @@ impl StoreSource {
 
 impl Source for StoreSource {
     fn poll(&mut self, wait: Duration) -> Result<SourceEvent, SourceError> {
-        if let Some(event) = self.ready.pop_front() {
+        if let Some(event) = self.next_ready() {
             return Ok(event);
         }
         self.between_events()?;
         self.take_added();
-        if let Some(event) = self.ready.pop_front() {
+        if let Some(event) = self.next_ready() {
             return Ok(event);
         }
         let ids: Vec<SourceId> = self.partitions.keys().copied().collect();
@@ -330,7 +342,12 @@ fn save(hold: &Hold, saves: &[Save]) -> Result<(), SourceError> {
     }
     for save in decided {
         let note = save.decision.as_ref().map(ToString::to_string);
-        commit(hold, &[save], Why::Reset, note)?;
+        let why = match &save.decision {
+            // The jump is the person's, and undo is to find that one.
+            Some(decision) if decision.follows => Why::Commit,
+            _ => Why::Reset,
+        };
+        commit(hold, &[save], why, note)?;
     }
     Ok(())
 }
@@ -374,12 +391,20 @@ fn assigned(store: &Store, group: &str, id: SourceId, topic: &str, unclean: bool
             ownership: OWNERSHIP,
             committed: entry.map(|entry| entry.committed),
             metadata: entry.map_or_else(String::new, |entry| entry.metadata.clone()),
+            reset: entry.and_then(reset_of),
             unclean,
             added: entry.is_none() && has_others(),
             log_start: bounds.log_start,
             end: bounds.end,
         }
     })
+}
+
+/// The reset that a group's offset is, if a person moved it.
+pub fn reset_of(entry: &Entry) -> Option<Reset> {
+    let what = entry.note.clone().unwrap_or_default();
+    let what = if what.starts_with(entry.why.as_str()) { what } else { format!("{} {what}", entry.why) };
+    entry.reset.map(|number| Reset { number, what: what.trim_end().to_owned() })
 }
 
 /// The offsets that damage has taken, if it is damage.

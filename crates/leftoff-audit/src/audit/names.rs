@@ -20,6 +20,7 @@ pub(super) fn finish(
     let topic = parts.topic;
     verdict.lost = walked.lost.into_found(topic, &ids);
     verdict.handled_twice = walked.handled_twice.into_found(topic, &ids);
+    verdict.repeated_by_decision = walked.repeated.into_found(topic, &ids);
     verdict.out_of_order = walked.out_of_order.into_found(topic, &ids);
     verdict.unfinished = walked.unfinished.into_found(topic, &ids);
     verdict.without_output = walked.without_output.into_found(topic, &ids);
@@ -38,6 +39,7 @@ fn wanted(walked: &Walked) -> Names {
     let tallies = [
         &walked.lost,
         &walked.handled_twice,
+        &walked.repeated,
         &walked.out_of_order,
         &walked.unfinished,
         &walked.without_output,

@@ -155,13 +155,14 @@ impl Record for PlaceEffect {
 }
 
 /// In the order of their bytes on file.
-const OUTCOME_KINDS: [OutcomeKind; 6] = [
+const OUTCOME_KINDS: [OutcomeKind; 7] = [
     OutcomeKind::Handled,
     OutcomeKind::Filtered,
     OutcomeKind::Dead,
     OutcomeKind::Skipped,
     OutcomeKind::Deleted,
     OutcomeKind::Absorbed,
+    OutcomeKind::Again,
 ];
 
 impl Record for OutcomeRange {

@@ -19,6 +19,7 @@ use passed::Passed;
 pub(super) struct Walked {
     pub lost: Tally,
     pub handled_twice: Tally,
+    pub repeated: Tally,
     pub out_of_order: Tally,
     pub unfinished: Tally,
     pub without_output: Tally,
@@ -143,8 +144,8 @@ impl Walk<'_, '_> {
             let placed = self.placed(at)?;
             if self.events.next_if(|event| *event == at)?.is_some() {
                 summary.events += 1;
-                let judged =
-                    Judged { at, placed, marked: self.marked(at)?, outcome: passed.outcome(at.offset) };
+                let (marked, outcome) = (self.marked(at)?, passed.outcome(at.offset));
+                let judged = Judged { at, placed, marked, outcome, again: passed.again(at.offset) };
                 summary.with_effect += u64::from(judged.has_effect());
                 self.event(index, facts, &judged)?;
             } else if let Some(placed) = placed {
@@ -213,6 +214,11 @@ impl Walk<'_, '_> {
             let At { partition, offset } = judged.at;
             return Err(AuditError::PlaceTwice { partition, offset });
         }
+        if judged.again > 0 && facts.saved_next.is_some_and(|saved| judged.at.offset >= saved) {
+            // Whatever it left behind: it was given back, and a restart handles it.
+            self.walked.unfinished.add(judged.at);
+            return Ok(());
+        }
         if judged.has_effect() {
             return self.event_with_effect(judged);
         }
@@ -224,7 +230,7 @@ impl Walk<'_, '_> {
             Some(OutcomeKind::Dead) => self.walked.dead.add(at),
             Some(OutcomeKind::Skipped) => self.walked.skipped.add(at),
             Some(OutcomeKind::Absorbed) => self.walked.absorbed.add(at),
-            Some(OutcomeKind::Deleted) | None => match passed {
+            Some(OutcomeKind::Deleted | OutcomeKind::Again) | None => match passed {
                 _ if judged.marked.absorbed && facts.saved_next.is_none_or(|saved| at.offset < saved) => {
                     self.walked.absorbed.add(at);
                 }
@@ -236,8 +242,13 @@ impl Walk<'_, '_> {
     }
 
     fn event_with_effect(&mut self, judged: &Judged) -> Result<(), AuditError> {
-        let Judged { at, placed, marked, .. } = judged;
-        let surplus = marked.surplus + placed.as_ref().map_or(0, |placed| placed.surplus);
+        let Judged { at, placed, marked, again, .. } = judged;
+        let surplus = placed.as_ref().map_or(0, |placed| placed.surplus);
+        let decided = placed.as_ref().map_or(0, |placed| again * (placed.effects - placed.surplus));
+        if surplus > 0 && again > &0 {
+            self.walked.repeated.add_surplus(*at, surplus.min(decided));
+        }
+        let surplus = marked.surplus + surplus.saturating_sub(decided);
         if surplus > 0 {
             self.walked.handled_twice.add_surplus(*at, surplus);
         }
@@ -301,6 +312,8 @@ struct Judged {
     placed: Option<Placed>,
     marked: Marked,
     outcome: Option<OutcomeKind>,
+    /// How often it was given back by decision.
+    again: u64,
 }
 
 impl Judged {

@@ -1,4 +1,4 @@
-//! Ranges that were passed without an effect, in lines: `TOPIC_ID PARTITION FROM-TO handled|filtered|dead|skipped|deleted`.
+//! Ranges that were passed without an effect, in lines: `TOPIC_ID PARTITION FROM-TO handled|filtered|dead|skipped|absorbed|deleted|again`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
@@ -116,6 +116,7 @@ fn kind_in(word: &str) -> Result<OutcomeKind, String> {
         "skipped" => Ok(OutcomeKind::Skipped),
         "absorbed" => Ok(OutcomeKind::Absorbed),
         "deleted" => Ok(OutcomeKind::Deleted),
+        "again" => Ok(OutcomeKind::Again),
         other => Err(format!("{other:?} is no kind of outcome")),
     }
 }

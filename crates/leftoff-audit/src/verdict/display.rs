@@ -33,6 +33,7 @@ fn write_kinds(verdict: &Verdict, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ("dead", &verdict.dead),
     ];
     let decisions = [
+        ("handled again by decision", &verdict.repeated_by_decision),
         ("skipped by decision", &verdict.skipped),
         ("filtered", &verdict.filtered),
         ("handled without output", &verdict.without_output),

@@ -10,7 +10,7 @@ use super::report::{About, PartitionReport, PartitionStatus};
 use super::tried::Tried;
 use crate::ledger::Ledger;
 use crate::sink::{DeadLetter, Mark};
-use crate::source::{Decision, PartitionId};
+use crate::source::{Decision, PartitionId, Reset};
 
 /// What an assignment says beside what is held.
 pub(super) struct Assigned {
@@ -18,6 +18,7 @@ pub(super) struct Assigned {
     pub(super) metadata: String,
     pub(super) unclean: bool,
     pub(super) added: bool,
+    pub(super) reset: Option<Reset>,
 }
 
 /// A partition that is held.

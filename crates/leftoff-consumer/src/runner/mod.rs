@@ -282,13 +282,14 @@ impl<'a> Runner<'a> {
                 ownership,
                 committed,
                 metadata,
+                reset,
                 unclean,
                 added,
                 log_start,
                 end,
             } => {
                 let held = Held::new(topic.into(), ownership, committed, end);
-                self.assigned(held, id, &Assigned { log_start, metadata, unclean, added })
+                self.assigned(held, id, &Assigned { log_start, metadata, unclean, added, reset })
             }
             SourceEvent::Batch { id, ownership, events, next, end } => {
                 self.batch(id, ownership, events, next, end)
@@ -341,18 +342,23 @@ impl<'a> Runner<'a> {
             _ => None,
         };
         let place = self.sink.home().place();
+        let reset = assigned.reset.clone().filter(|reset| authority && held.mark.reset < Some(reset.number));
         let facts = Facts {
             topic: &held.topic,
             partition: id.partition,
             place: authority.then_some(place.as_str()),
             in_sink,
             other_event_at,
+            reset: reset.as_ref(),
             added: assigned.added,
             in_group: held.mirrored,
             log_start: assigned.log_start,
             end: held.end,
         };
         let Start { at, decision } = start::decide(&facts, self.options)?;
+        if let Some(reset) = reset {
+            held.mark.reset = Some(reset.number);
+        }
         if let Some(decision) = &decision {
             let about = held.about("decision", id, Some(at.next()));
             self.notice_about(&about, format!("{}/{}: {decision}", held.topic, id.partition));
@@ -430,8 +436,13 @@ impl<'a> Runner<'a> {
             OnGap::Earliest => {
                 self.ledger.fetched(id, ownership, std::iter::empty(), to)?;
                 let count = to.since(from);
-                let decision =
-                    Decision { rule: format!("--on-gap earliest, {reason}"), from: Some(from), to, count };
+                let decision = Decision {
+                    rule: format!("--on-gap earliest, {reason}"),
+                    from: Some(from),
+                    to,
+                    count,
+                    follows: false,
+                };
                 let about = About { event: "gap", topic: &topic, partition: id.partition, offset: Some(to) };
                 self.notice_about(&about, format!("{topic}/{}: {decision}", id.partition));
                 self.partitions.held(id).decision = Some(decision);

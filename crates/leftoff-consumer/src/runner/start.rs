@@ -4,7 +4,7 @@
 use leftoff_wire::{Committed, Offset};
 
 use super::{OnGap, OnLostState, OnNoOffset, OnOtherLog, Refusal, RunOptions, StartFrom};
-use crate::source::{Decision, GapReason};
+use crate::source::{Decision, GapReason, Reset};
 
 /// What is known of a partition at its assignment.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct Facts<'a> {
     pub in_sink: Option<Committed>,
     /// The last event that the sink has passed, if the log has another one at its offset.
     pub other_event_at: Option<Offset>,
+    /// A reset that is to reach the sink, and has not: `in_group` is where it goes.
+    pub reset: Option<&'a Reset>,
     /// The topic got it when the group had begun with its others.
     pub added: bool,
     /// What the group has.
@@ -52,6 +54,11 @@ pub fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal>
 /// What was saved, by the one whose word counts.
 fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, Refusal> {
     let Some(place) = facts.place else { return Ok(facts.in_group.map(plain)) };
+    if let (Some(reset), Some(to)) = (facts.reset, facts.in_group) {
+        let jumped =
+            jump(format!("{} reaches {place}", reset.what), facts.in_sink.map(Committed::next), to.next());
+        return Ok(Some(Start { at: to, decision: Some(Decision { follows: true, ..jumped }) }));
+    }
     if let (Some(in_sink), Some(other)) = (facts.in_sink, facts.other_event_at) {
         return match options.on_other_log {
             OnOtherLog::Accept => Ok(Some(Start {
@@ -160,5 +167,5 @@ fn plain(at: Committed) -> Start {
 
 fn jump(rule: String, from: Option<Offset>, to: Offset) -> Decision {
     let count = from.map_or(0, |from| to.since(from).max(from.since(to)));
-    Decision { rule, from, to, count }
+    Decision { rule, from, to, count, follows: false }
 }

@@ -435,6 +435,7 @@ impl Runner<'_> {
             from: Some(offset),
             to: offset.next(),
             count: 1,
+            follows: false,
         };
         let remark = format!("{}/{}: {decision}", held.topic, id.partition);
         held.passed_by = Some(decision);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use leftoff_wire::Committed;
 
 use super::line::{append_lines, check_records};
-use super::outcomes::{outcome_lines, outcome_ranges, skipped_ranges};
+use super::outcomes::{again_ranges, outcome_lines, outcome_ranges, skipped_ranges};
 use super::{
     BadRecord, ClaimPartition, Claimed, Letter, Mark, MatrixRow, Move, Outcome, Output, Promise, Sink,
     SinkError, Written, assert_moves_cover,
@@ -99,7 +99,8 @@ impl FileSink {
         let mut lines = Vec::new();
         outputs.iter().for_each(|output| append_lines(&mut lines, output));
         let outcomes = outcome_ranges(outputs);
-        let outcome_lines = outcome_lines(outcomes.iter().chain(&skipped_ranges(moves))).into_bytes();
+        let decided = [again_ranges(moves), skipped_ranges(moves)].concat();
+        let outcome_lines = outcome_lines(outcomes.iter().chain(&decided)).into_bytes();
         let state = open.state.after(moves, lines.len(), outcome_lines.len());
         let (ops, paths) = (self.ops.as_mut(), &self.paths);
         append_synced(ops, Part::Data, &open.data, paths, &lines, open.state.data_bytes)?;

@@ -28,7 +28,7 @@ pub use dead::{DeadState, Letter};
 pub use file::FileSink;
 pub use line::ID_KEY;
 pub use mark::{LastEvent, Mark, fingerprint};
-pub use outcomes::{OutcomeRange, outcome_lines, outcome_ranges, skipped_ranges};
+pub use outcomes::{OutcomeRange, again_ranges, outcome_lines, outcome_ranges, skipped_ranges};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSink;
 pub use postgres_url::PostgresUrl;
@@ -130,6 +130,14 @@ pub struct Move {
     pub skips: Option<(Offset, Offset)>,
     /// What the sink keeps of the partition from now on, if it has authority.
     pub mark: Mark,
+}
+
+impl Move {
+    /// The offsets that a move back gives back, from the first up to the second, which is not; by decision of a person.
+    pub fn gives_back(&self) -> Option<(Offset, Offset)> {
+        let from = self.expected?.next();
+        (self.next.next() < from).then(|| (self.next.next(), from))
+    }
 }
 
 /// What is asserted of a runner before its outputs are made to count: each lies between where its partition stands and where

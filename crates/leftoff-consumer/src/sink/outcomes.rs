@@ -1,5 +1,6 @@
 //! The evidence for events without output, as ranges: which offsets, and what became of them. As text
-//! `TOPIC_ID PARTITION FROM-TO handled|filtered|absorbed|skipped|dead`, a line a range, both ends included. An event that was given up has
+//! `TOPIC_ID PARTITION FROM-TO handled|filtered|absorbed|skipped|dead|again`, a line a range, both ends included. `again`: a person gave the
+//! range back, to be handled once more than before. An event that was given up has
 //! a range of its own: `TOPIC_ID PARTITION OFFSET-OFFSET skipped attempts=3 WHY`.
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub struct OutcomeRange {
     pub from: Offset,
     /// The last offset, itself included.
     pub to: Offset,
-    /// `handled`, `filtered`, `absorbed`, `skipped` or `dead`.
+    /// `handled`, `filtered`, `absorbed`, `skipped`, `dead` or `again`.
     pub what: &'static str,
     /// Of a single event that was given up: how.
     pub gave_up: Option<GaveUp>,
@@ -69,6 +70,16 @@ pub fn skipped_ranges(moves: &[Move]) -> Vec<OutcomeRange> {
         let (from, to) = m.skips?;
         let last = Committed::resolved_reset(to).before().filter(|last| *last >= from)?;
         Some(OutcomeRange { id: m.id, from, to: last, what: "skipped", gave_up: None })
+    };
+    moves.iter().filter_map(range).collect()
+}
+
+/// The ranges that `moves` give back, to be handled again.
+pub fn again_ranges(moves: &[Move]) -> Vec<OutcomeRange> {
+    let range = |m: &Move| {
+        let (from, to) = m.gives_back()?;
+        let last = Committed::resolved_reset(to).before()?;
+        Some(OutcomeRange { id: m.id, from, to: last, what: "again", gave_up: None })
     };
     moves.iter().filter_map(range).collect()
 }

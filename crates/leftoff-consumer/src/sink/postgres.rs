@@ -29,6 +29,7 @@ mod rows;
 mod save;
 mod schema;
 mod session;
+mod take_back;
 mod values;
 
 pub use read::{PostgresEffect, PostgresReader, mark_letter};

@@ -22,6 +22,7 @@ use crate::source::PartitionId;
 mod read;
 mod rows;
 mod schema;
+mod take_back;
 #[cfg(test)]
 mod tests;
 
@@ -372,6 +373,11 @@ impl Sink for SqliteSink {
                 return Err(SinkError::Refused(format!("{}: {bad}", path.display())));
             }
             Err(rows::Refused::Database(error)) => return Err(failed("cannot write", &path)(error)),
+        }
+        for m in moves {
+            if let Some((first, _)) = m.gives_back() {
+                take_back::take_back(&open.connection, &path, &self.group, m.id, first)?;
+            }
         }
         let written = open.finish(&self.group, outputs, moves).and_then(|fenced| match fenced {
             Some(id) => {

@@ -60,6 +60,7 @@ fn carried_offset(group: &Group, topic: &str, partition: i32, entry: &Entry) -> 
         prev: Some(entry.at),
         flags: entry.flags,
         note: entry.note.clone(),
+        reset: entry.reset,
         ..Story::new(Why::Carried, &entry.who)
     };
     let value = OffsetCommitValue {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use leftoff_wire::{Committed, consumer_offsets::OffsetCommitValue};
+use leftoff_wire::{Committed, Offset, consumer_offsets::OffsetCommitValue};
 
 use super::{
     Bounds, CommitError, Coordinator, Entry, Flag, Flags, Group, GroupError, Outcome, Ownership,
@@ -76,13 +76,24 @@ impl Coordinator {
         check_named_once(&commit.offsets)?;
 
         let mut outcome = Outcome { reply: Vec::new(), records: Vec::new() };
-        for offset in &commit.offsets {
+        for (number, offset) in (0..).zip(&commit.offsets) {
             let before = group.and_then(|group| group.entry(&offset.key));
             let flags = judge(commit, offset, before, bounds)?;
-            outcome.records.push(record(now, commit, offset, group, flags));
+            // A member's own decision has reached its place already.
+            let is_for_a_place = commit.fence.is_none() && commit.why != Why::Commit;
+            let reset = is_for_a_place.then(|| self.next_number(number));
+            outcome.records.push(record(now, commit, offset, group, (flags, reset)));
             outcome.reply.push(flags);
         }
         Ok(outcome)
+    }
+}
+
+impl Coordinator {
+    /// A number greater than that of any reset before: no record that was replayed has this offset, or a later one.
+    fn next_number(&self, number: i64) -> Offset {
+        let behind = self.last_replayed.map_or(0, |last| last.get() + 1);
+        Offset::new(behind.saturating_add(number)).unwrap_or(Offset::ZERO)
     }
 }
 
@@ -137,7 +148,7 @@ fn record(
     commit: &Commit,
     offset: &OffsetToCommit,
     group: Option<&Group>,
-    flags: Flags,
+    (flags, reset): (Flags, Option<Offset>),
 ) -> Record {
     let OffsetToCommit { key, committed, leader_epoch, metadata } = offset;
     let story = Story {
@@ -146,6 +157,7 @@ fn record(
         prev: group.and_then(|group| group.slot(&key.topic, key.partition)).map(|slot| slot.at),
         flags,
         note: story::note(commit.note.as_deref()),
+        reset,
         ..Story::new(commit.why, &commit.who)
     };
     let value = OffsetCommitValue {

@@ -44,6 +44,9 @@ pub struct Entry {
     pub flags: Flags,
     /// The reason that a person gave.
     pub note: Option<String>,
+    /// The number of the reset that the value is, where a person moved the offset (a reset, an undo, an import): rising, and
+    /// kept when the value is carried. A place that keeps the offset itself is moved by it once, and notes the number.
+    pub reset: Option<Offset>,
 }
 
 /// The newest record of a key: where to begin a walk through its history.

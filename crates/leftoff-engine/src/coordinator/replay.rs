@@ -154,6 +154,7 @@ fn entry(at: Offset, value: &[u8], story: Story) -> Result<Entry, ReplayError> {
         generation: story.generation,
         flags: story.flags,
         note: story.note,
+        reset: story.reset,
     })
 }
 

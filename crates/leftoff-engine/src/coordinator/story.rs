@@ -23,6 +23,8 @@ pub(super) struct Story {
     pub(super) prev: Option<Offset>,
     pub(super) flags: Flags,
     pub(super) note: Option<String>,
+    /// The number of the reset that the value is: see [`Entry::reset`](super::Entry::reset).
+    pub(super) reset: Option<Offset>,
 }
 
 impl Story {
@@ -42,6 +44,7 @@ impl Story {
             text("prev", self.prev.map(|prev| prev.to_string())),
             text("flag", (!self.flags.is_empty()).then(|| self.flags.to_string())),
             text("note", self.note.clone()),
+            text("reset", self.reset.map(|reset| reset.to_string())),
         ]
         .into_iter()
         .flatten()
@@ -76,6 +79,7 @@ impl Story {
             b"old" => self.old = Some(read(at, "old", value, committed)?),
             b"prev" => self.prev = Some(read(at, "prev", value, offset)?),
             b"flag" => self.flags = read(at, "flag", value, Flags::parse)?,
+            b"reset" => self.reset = Some(read(at, "reset", value, offset)?),
             b"note" => self.note = Some(read(at, "note", value, |text| Some(text.to_owned()))?),
             _ => {}
         }

@@ -13,6 +13,7 @@ mod live;
 mod policies;
 mod process;
 mod produce;
+mod resets;
 mod restored;
 mod run;
 mod script;

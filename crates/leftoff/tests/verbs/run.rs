@@ -289,7 +289,7 @@ fn a_backfill_starts_at_a_time_with_a_group_of_its_own() {
         ! t/0 goes on at offset 10
         $ run -t t -g filled --from -1h --new-group --out file:filled --until-end -- sh copy.sh
         ! file:filled: exactly once: each event's lines are in the recovered file once
-        ! t/0: --from [..]Z: skips no offsets
+        ! t/0: --from [..]Z: stays at offset 0
         ! t/0 starts at offset 0
         ! nothing left: 10 handled, 10 written
         ! t/0 goes on at offset 10

@@ -10,7 +10,9 @@ use crate::verdict::PlaceRange;
 pub(super) struct Passed {
     partition: u32,
     log_start: i64,
-    covered_to: [Option<i64>; 6],
+    covered_to: [Option<i64>; 7],
+    /// Where ranges end that were given back and may go on.
+    again_to: Vec<i64>,
     /// The next offset below the log start that may have been deleted unread.
     unread: i64,
     /// The next offset that no outcome has called deleted yet.
@@ -24,7 +26,8 @@ impl Passed {
         Passed {
             partition: facts.partition,
             log_start: facts.log_start,
-            covered_to: [None; 6],
+            covered_to: [None; 7],
+            again_to: Vec::new(),
             // Without a saved offset nobody knows whether the group should have read what is gone.
             unread: facts.saved_next.unwrap_or(facts.log_start),
             deleted_next: 0,
@@ -37,6 +40,9 @@ impl Passed {
         self.read_to(from, to, deleted);
         let covered = &mut self.covered_to[range.kind as usize];
         *covered = (*covered).max(Some(to));
+        if range.kind == OutcomeKind::Again {
+            self.again_to.push(to);
+        }
         if range.kind == OutcomeKind::Deleted {
             // Only what is really gone counts; an event that is still there is judged for itself.
             let (from, to) = (from.max(self.deleted_next), to.min(self.log_start - 1));
@@ -60,6 +66,12 @@ impl Passed {
             self.called_deleted += 1;
         }
         kind
+    }
+
+    /// How often the event at this offset was given back by decision. Offsets must rise from call to call.
+    pub(super) fn again(&mut self, offset: i64) -> u64 {
+        self.again_to.retain(|to| offset <= *to);
+        self.again_to.len() as u64
     }
 
     pub(super) fn handled_below_start(&mut self, offset: i64, deleted: &mut Tally) {

@@ -42,6 +42,7 @@ impl Source for GroupSource<'_> {
                 metadata: self.group.words.clone(),
                 unclean: !self.group.left && self.group.committed.is_some(),
                 added: false,
+                reset: None,
                 log_start: at(0),
                 end: at(END),
             }),

@@ -2,6 +2,7 @@
 
 use super::super::start::{Facts, Start, decide};
 use super::*;
+use crate::source::Reset;
 
 /// What the sink, the group and the log say; what was asked for; where it starts (or the refusal), and the rule.
 type Row = (
@@ -68,6 +69,7 @@ fn where_it_starts() {
             place: in_sink.map(|_| "file:x"),
             in_sink: in_sink.flatten().map(next),
             other_event_at: None,
+            reset: None,
             added: false,
             in_group: in_group.map(next),
             log_start: at(log_start),
@@ -97,6 +99,7 @@ fn a_jump_is_said_in_numbers() {
         place: None,
         in_sink: None,
         other_event_at: None,
+        reset: None,
         in_group: Some(next(100)),
         log_start: at(10),
         end: at(80),
@@ -122,6 +125,7 @@ fn a_partition_that_was_added_is_read_from_its_first_event() {
         place: None,
         in_sink: None,
         other_event_at: None,
+        reset: None,
         in_group: None,
         log_start: at(10),
         end: at(80),
@@ -148,6 +152,7 @@ fn a_log_that_was_restored_and_went_on_is_not_taken_for_the_one_that_the_place_c
         place: Some("file:x"),
         in_sink: Some(next(9)),
         other_event_at: Some(at(8)),
+        reset: None,
         in_group: Some(next(7)),
         log_start: at(0),
         end: at(20),
@@ -189,5 +194,37 @@ fn the_place_is_known_again_by_the_last_event_that_it_has_passed() {
         let handled = ran.trace.iter().filter(|line| line.starts_with("handle")).count();
         assert_eq!(handled, if goes_on { 2 } else { 0 }, "{kept:?} {log:?}");
         assert_eq!(ran.result.is_ok(), goes_on, "{kept:?} {log:?}");
+    }
+}
+
+/// A crash between the place and the group leaves the reset in the group: the place knows by its number that it is done.
+#[test]
+fn a_reset_reaches_the_place_once() {
+    let reset = |number| Some(Reset { number: at(number), what: "reset --to-offset 2".to_owned() });
+    // The number that the place knows, the reset that waits, whether the sink has authority; where it starts, and what is written.
+    for (known, waits, authority, starts, writes) in [
+        (None, None, true, 5, vec!["write [0:5 0:6] 0->7"]),
+        (None, reset(9), true, 2, vec!["write [] 0->2", "write [0:2 0:3] 0->4"]),
+        (Some(8), reset(9), true, 2, vec!["write [] 0->2", "write [0:2 0:3] 0->4"]),
+        (Some(9), reset(9), true, 5, vec!["write [0:5 0:6] 0->7"]),
+        (Some(10), reset(9), true, 5, vec!["write [0:5 0:6] 0->7"]),
+        (None, reset(9), false, 2, vec!["write [0:2 0:3] 0->4"]),
+    ] {
+        let mut first = assigned(0, Some(2), 0, 9);
+        if let SourceEvent::Assigned { reset, .. } = &mut first {
+            *reset = waits.clone();
+        }
+        let ran = run(Case {
+            in_sink: vec![(0, 5)],
+            mark: Mark { last: None, reset: known.map(at) },
+            authority,
+            options: RunOptions { save: SavePolicy::AtStop, ..options() },
+            script: vec![first, batch(0, &[starts, starts + 1], starts + 2)],
+            ..Case::default()
+        });
+        let what = format!("{known:?} {waits:?} {authority}");
+        assert!(ran.trace.contains(&format!("seek 0:{starts}")), "{what}: {:?}", ran.trace);
+        let written: Vec<&String> = ran.trace.iter().filter(|line| line.starts_with("write")).collect();
+        assert_eq!(written, writes, "{what}");
     }
 }

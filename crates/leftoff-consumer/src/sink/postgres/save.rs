@@ -9,6 +9,7 @@ use super::decide::{Stand, Verdict, decide};
 use super::rows::unnamed;
 use super::schema::{note_table, quoted_table};
 use super::session::{Fault, Session};
+use super::take_back::take_back;
 use super::{Open, Trouble};
 use crate::sink::{Letter, Move, Outcome, OutcomeRange, Output, Written, outcome_ranges, skipped_ranges};
 use crate::source::PartitionId;
@@ -43,6 +44,11 @@ impl Open {
         }
         self.transact(group)?;
         let session = self.session.as_ref().expect("a transaction has a session");
+        for m in moves {
+            if let Some((first, _)) = m.gives_back() {
+                take_back(session, group, m.id, first)?;
+            }
+        }
         if let Some(id) = move_offsets(session, group, moves, &self.epochs)? {
             self.session()?.roll_back()?;
             return Ok(Written::Fenced { id });

@@ -45,7 +45,8 @@ fn a_commit_is_kafkas_bytes() {
             ("why", "reset".to_owned()),
             ("who", "- leftoff host leftoff/0.1".to_owned()),
             ("gen", "0".to_owned()),
-            ("note", "too far".to_owned())
+            ("note", "too far".to_owned()),
+            ("reset", "0".to_owned())
         ]
     );
     coordinator.replay_record(at(7), record).unwrap();

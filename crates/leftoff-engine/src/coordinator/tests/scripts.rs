@@ -195,3 +195,30 @@ fn a_member_is_carried() {
          commit a g t/0=2 => fenced: member a of generation 1 is not current in group g, which is held by member b of generation 2",
     );
 }
+
+/// A place that keeps the offset is moved by a reset once: the number is what it remembers, so it must be the same when the value is
+/// carried, and greater for each later one, of whatever key.
+#[test]
+fn a_reset_has_a_number_that_outlives_its_record_and_is_never_given_again() {
+    check(
+        "topic t 1 2 0..10
+         commit - g t/0=5
+         number g t/0 => none
+         reset - g t/0=2 t/1=3 => ok ok
+         number g t/0 => 1
+         number g t/1 => 2
+         roll
+         number g t/0 => 1
+         undo - g t/0=5
+         number g t/0 => 5
+         import - g t/0=4
+         number g t/0 => 6
+         roll
+         number g t/0 => 6
+         join a g => generation 1
+         reset a g t/0=7
+         number g t/0 => none
+         commit a g t/0=8
+         number g t/0 => none",
+    );
+}

@@ -55,7 +55,7 @@ pub fn topic_id(n: u8) -> Uuid {
 impl World {
     /// `topic NAME ID PARTITIONS START..END`, `drop NAME`, `join MEMBER GROUP`, `leave MEMBER GROUP`,
     /// `commit|strict|reset|undo|import MEMBER|- GROUP T/P=N[@ID]...`, `delete GROUP [T/P...]`, `progress SOURCE BYTES`, `carry BELOW`,
-    /// `trim START`, `roll` (carries all and trims to there), `show GROUP`, `history GROUP T/P`.
+    /// `trim START`, `roll` (carries all and trims to there), `show GROUP`, `number GROUP T/P` (of the reset that the offset is), `history GROUP T/P`.
     pub fn run(&mut self, command: &str) -> String {
         self.now += 1000;
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -110,6 +110,10 @@ impl World {
                 let start = self.next;
                 self.run(&format!("carry {start}"));
                 self.run(&format!("trim {start}"))
+            }
+            ["number", group, partition] => {
+                let entry = self.live.entry(group, &self.key(partition));
+                entry.and_then(|entry| entry.reset).map_or("none".to_owned(), |number| number.to_string())
             }
             ["show", group] => self.show(group),
             ["history", group, partition] => self.history(group, partition),

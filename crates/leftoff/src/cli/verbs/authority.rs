@@ -11,7 +11,7 @@ use leftoff_consumer::runner::own_words;
 use leftoff_consumer::sink::{FileSink, Mark, PostgresUrl, SinkError, fingerprint};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::State;
-use leftoff_engine::coordinator::{Group, MAX_METADATA_BYTES, PartitionKey};
+use leftoff_engine::coordinator::{Entry, Group, MAX_METADATA_BYTES, PartitionKey};
 use leftoff_wire::{Committed, Offset};
 
 use crate::cli::args::Global;
@@ -164,7 +164,7 @@ pub fn no_sqlite() -> Failure {
 pub struct Authorities {
     group: String,
     /// By the metadata that names them.
-    places: BTreeMap<String, (Place, Option<Next>)>,
+    places: BTreeMap<String, (Place, Option<(Next, Marks)>)>,
 }
 
 impl Authorities {
@@ -198,14 +198,18 @@ impl Authorities {
 
     fn read(
         group: &Group,
-        on_failure: impl Fn(Failure) -> Result<Option<Next>, Failure>,
+        on_failure: impl Fn(Failure) -> Result<Option<(Next, Marks)>, Failure>,
     ) -> Result<Authorities, Failure> {
         let mut places = BTreeMap::new();
         for (_, _, entry) in group.offsets() {
             if let Some(place) = keeper_in(&entry.metadata).filter(|_| !places.contains_key(&entry.metadata))
             {
-                let next = next_in(&place, group.name()).or_else(&on_failure)?;
-                places.insert(entry.metadata.clone(), (place, next));
+                let read = || {
+                    let next = next_in(&place, group.name())?;
+                    next.map(|next| Ok((next, marks_in(&place, group.name())?))).transpose()
+                };
+                let found = read().or_else(&on_failure)?;
+                places.insert(entry.metadata.clone(), (place, found));
             }
         }
         Ok(Authorities { group: group.name().to_owned(), places })
@@ -218,36 +222,37 @@ impl Authorities {
 
     /// The place whose word counts for a partition, if there is one, and where it goes on.
     pub fn next(&self, metadata: &str, key: &PartitionKey) -> Option<(Place, Option<Committed>)> {
-        let (place, next) = self.places.get(metadata)?;
+        let (place, found) = self.places.get(metadata)?;
         let id = PartitionId { topic_id: key.topic_id, partition: key.partition };
-        Some((place.clone(), next.as_ref()?.get(&id).copied()))
+        Some((place.clone(), found.as_ref()?.0.get(&id).copied()))
     }
 
-    /// Refuses to move the group's offset where a place's word counts: the move would change nothing.
+    /// Whether a group's offset is a reset that has not reached the place that it is for.
+    pub fn waits(&self, entry: &Entry, key: &PartitionKey) -> bool {
+        let Some((_, Some((_, marks)))) = self.places.get(&entry.metadata) else { return false };
+        let id = PartitionId { topic_id: key.topic_id, partition: key.partition };
+        entry.reset.is_some() && marks.get(&id).and_then(|mark| mark.reset) < entry.reset
+    }
+
+    /// Refuses to delete the group's offset where a place's word counts: it would come back.
     ///
     /// # Errors
     /// Exit 4, with the ways to go on.
     pub fn refuse_move(&self, metadata: &str, key: &PartitionKey) -> Result<(), Failure> {
         let Some((place, _)) = self.next(metadata, key) else { return Ok(()) };
         let group = &self.group;
-        let (what, away) = match &place {
+        let away = match &place {
             Place::File(path) => {
                 let path = path.display();
-                ("lines", format!("move {path}, {path}.outcomes and {path}.leftoff away"))
+                format!("move {path}, {path}.outcomes and {path}.leftoff away")
             }
-            place => {
-                ("rows", format!("delete what the group has in the tables of {place}, leftoff_offsets first"))
-            }
+            place => format!("delete what the group has in the tables of {place}, leftoff_offsets first"),
         };
-        let its = if matches!(place, Place::File(_)) { "file" } else { "database" };
         Err(Failure::refused(format!(
-            "{key} of group '{group}' keeps its offset in {place}, together with the output: moving the group's copy \
-             would change nothing, and moving the {its}'s would put {what} into it twice or leave some out"
+            "{key} of group '{group}' keeps its offset in {place}, together with the output: without the group's copy \
+             of it a run would go on there all the same"
         ))
-        .hint(format!(
-            "to handle events again, run with another group and another --out; or {away}, reset, and run with \
-             --on-lost-state group"
-        )))
+        .hint(format!("to move it: `leftoff groups reset`; to forget it, {away} first")))
     }
 }
 

@@ -30,6 +30,7 @@ const COLUMNS: &[Column] = &[
     Column { title: "AHEAD-OF-END", key: "ahead_of_end_offsets", is_wide: true },
     Column { title: "LOG-START", key: "log_start", is_wide: true },
     Column { title: "GROUP-NEXT", key: "group_next", is_wide: true },
+    Column { title: "RESET-WAITS", key: "reset_waits", is_wide: true },
     Column { title: "SAVED-AT", key: "saved_at", is_wide: true },
     Column { title: "WHY", key: "why", is_wide: true },
 ];
@@ -73,6 +74,7 @@ fn cells(group: &str, holder: &Holder, row: &Standing, format: Format) -> Vec<Ce
         words(|lag| lag.ahead_of_end),
         row.bounds.map(|bounds| bounds.log_start).into(),
         entry.map(|entry| entry.committed.next()).into(),
+        row.reset_waits.into(),
         entry.map_or(Cell::Missing, |entry| Cell::Time(entry.commit_timestamp.as_ms())),
         entry.map(|entry| entry.why.to_string()).into(),
     ]

@@ -16,6 +16,7 @@ use super::standing::{count_events, log};
 use crate::cli::args::Global;
 use crate::cli::bad_value::shorten;
 use crate::cli::failure::Failure;
+use crate::cli::place::Place;
 use crate::cli::session::from_store;
 use crate::cli::table::{Cell, Column, Format, Table};
 use crate::cli::verbs::authority::{Authorities, keeper_in};
@@ -51,6 +52,10 @@ pub struct Step {
     planned: Option<Planned>,
     repeated: Option<Affected>,
     skipped: Option<Affected>,
+    /// The place that keeps the offset, which the next run takes there.
+    place: Option<Place>,
+    /// An earlier reset has not reached it yet.
+    waits: bool,
     /// The words that stay with the offset.
     metadata: String,
 }
@@ -64,7 +69,8 @@ struct Affected {
 }
 
 impl Step {
-    /// Plans a move of a group to a place. Refused where a place's word counts and not the group's.
+    /// Plans a move of a group to an offset. Where a place's word counts, it goes from there, and the next run takes it to the
+    /// place.
     pub fn to(
         state: &State,
         group: &str,
@@ -74,8 +80,10 @@ impl Step {
     ) -> Result<Step, Failure> {
         let entry = state.coordinator().entry(group, key);
         let metadata = entry.map(|entry| entry.metadata.clone()).unwrap_or_default();
-        authorities.refuse_move(&metadata, key)?;
-        let current = entry.map(|entry| entry.committed);
+        let place = authorities.next(&metadata, key);
+        let in_group = entry.map(|entry| entry.committed);
+        let current = place.as_ref().map_or(in_group, |(_, next)| *next);
+        let waits = entry.is_some_and(|entry| authorities.waits(entry, key));
         let log = log(state, key.topic_id, key.partition);
         let bounds = Bounds { log_start: log.log_start(), end: log.high_watermark() };
         let planned = plan(current, to, bounds).map_err(|error: PlanError| {
@@ -89,8 +97,13 @@ impl Step {
             planned: Some(planned),
             repeated: affected(planned.repeats)?,
             skipped: affected(planned.skips)?,
-            // Its place is gone, or the move would have been refused.
-            metadata: if keeper_in(&metadata).is_some() { String::new() } else { metadata },
+            waits,
+            // A place that is gone does not come back by a reset.
+            metadata: match &place {
+                None if keeper_in(&metadata).is_some() => String::new(),
+                _ => metadata,
+            },
+            place: place.map(|(place, _)| place),
         })
     }
 
@@ -111,13 +124,15 @@ impl Step {
             planned: None,
             repeated: None,
             skipped: None,
+            waits: false,
+            place: None,
             metadata,
         })
     }
 
     /// Whether there is nothing to do.
     pub fn is_unchanged(&self) -> bool {
-        self.before == self.after
+        self.before == self.after && !self.waits
     }
 
     /// What is to be saved; `None` if it is a deletion.
@@ -162,7 +177,21 @@ impl Step {
         let outlet = self.repeated.as_ref().and_then(|_| self.metadata.parse::<Outlet>().ok());
         let again = outlet.map(|outlet| format!("their records are written to topic:{} again", outlet.topic));
         let deleted = self.after.is_none().then(|| "the offset is deleted".to_owned());
-        clamped.or(unchanged).or(again).or(deleted)
+        let reaches = self.place.as_ref().filter(|_| !self.is_unchanged()).map(|place| self.reaches(place));
+        let notes: Vec<String> =
+            [clamped.or(unchanged).or(again).or(deleted), reaches].into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// What becomes of a move that a place is to follow.
+    fn reaches(&self, place: &Place) -> String {
+        let what = match (&self.repeated, place) {
+            (None, _) if self.before == self.after => "takes an earlier one back before it reaches",
+            (None, _) => "reaches",
+            (Some(_), Place::File(_)) => "their lines are appended again; it reaches",
+            (Some(_), _) => "their rows are deleted and written again; it reaches",
+        };
+        format!("{what} {place} with the next run")
     }
 
     fn examples(&self) -> String {

@@ -33,6 +33,8 @@ pub struct Standing {
     pub entry: Option<Entry>,
     /// The place whose word counts, if one does, and where it goes on.
     pub authority: Option<(Place, Option<Committed>)>,
+    /// The group's offset is a reset that the next run takes to the place.
+    pub reset_waits: bool,
     /// What can be read; `None` if the topic is gone.
     pub bounds: Option<Bounds>,
     /// What is left.
@@ -65,6 +67,10 @@ impl Standing {
     pub fn stored_in(&self) -> String {
         let copy = self.entry.as_ref().map(|entry| entry.committed);
         match &self.authority {
+            Some((place, _)) if self.reset_waits => {
+                let to = copy.map_or_else(String::new, |copy| format!(" to {copy}"));
+                format!("{place} (a reset{to} waits for the next run)")
+            }
             Some((place, next)) if *next == copy => place.to_string(),
             Some((place, _)) => match copy {
                 Some(copy) => format!("{place} (the group's copy: next to read {copy})"),
@@ -114,10 +120,18 @@ fn standing(
     let key = PartitionKey { topic: topic.clone(), topic_id, partition };
     let entry = group.entry(&key).cloned();
     let authority = entry.as_ref().and_then(|entry| authorities.next(&entry.metadata, &key));
+    let reset_waits = entry.as_ref().is_some_and(|entry| authorities.waits(entry, &key));
     let log = log(state, topic_id, partition);
     let bounds = Bounds { log_start: log.log_start(), end: log.high_watermark() };
-    let mut standing =
-        Standing { topic, partition, entry, authority, bounds: Some(bounds), ..Standing::unknown() };
+    let mut standing = Standing {
+        topic,
+        partition,
+        entry,
+        authority,
+        reset_waits,
+        bounds: Some(bounds),
+        ..Standing::unknown()
+    };
     let lag = Lag::of(standing.next(), bounds, bounds.end);
     let from = standing.next().map_or(bounds.log_start, Committed::next).max(bounds.log_start);
     standing.lag = Some(lag);
@@ -136,6 +150,7 @@ impl Standing {
             partition: 0,
             entry: None,
             authority: None,
+            reset_waits: false,
             bounds: None,
             lag: None,
             waiting_events: None,

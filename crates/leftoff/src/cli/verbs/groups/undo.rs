@@ -1,7 +1,7 @@
 //! `leftoff groups undo`: takes back the last jump of a group, in all partitions that it touched.
 
 use leftoff_engine::broker::State;
-use leftoff_engine::coordinator::{self, Move, PartitionKey, Undo, UndoError, Why};
+use leftoff_engine::coordinator::{self, Move, PartitionKey, ResetTo, Undo, UndoError, UndoTo, Why};
 
 use super::history::moves;
 use super::moving::Moving;
@@ -28,19 +28,32 @@ pub fn undo(global: &Global, args: &UndoArgs) -> Result<(), Failure> {
 }
 
 fn steps(state: &State, args: &UndoArgs, authorities: &Authorities) -> Result<Vec<Step>, Failure> {
-    let found = last_of(candidates(state, args)?);
+    let found = last_of(candidates(state, args, authorities)?);
     if found.is_empty() {
         return Err(Failure::refused(UndoError::NoMoves.to_string()));
     }
-    let step = |(key, undo): &(PartitionKey, Undo)| match undo.to.reset() {
+    let step = |(key, undo): &(PartitionKey, Undo)| match waiting(state, args, authorities, key)
+        .or(undo.to.reset())
+    {
         Some(to) => Step::to(state, &args.group, authorities, key, to),
         None => Step::forget(state, &args.group, authorities, key),
     };
     found.iter().map(step).collect()
 }
 
+/// A reset that has not reached its place is taken back by leaving the place where it is.
+fn waiting(state: &State, args: &UndoArgs, authorities: &Authorities, key: &PartitionKey) -> Option<ResetTo> {
+    let entry = state.coordinator().entry(&args.group, key)?;
+    let (_, next) = authorities.next(&entry.metadata, key).filter(|_| authorities.waits(entry, key))?;
+    next.map(ResetTo::Committed)
+}
+
 /// What could be taken back in each partition.
-fn candidates(state: &State, args: &UndoArgs) -> Result<Vec<(PartitionKey, Undo)>, Failure> {
+fn candidates(
+    state: &State,
+    args: &UndoArgs,
+    authorities: &Authorities,
+) -> Result<Vec<(PartitionKey, Undo)>, Failure> {
     let group = state.coordinator().known_group(&args.group).ok_or_else(|| no_group(state, &args.group))?;
     let (told, _) = moves(state, group, &args.topics, LOOK_BACK)?;
     let mut found = Vec::new();
@@ -52,7 +65,11 @@ fn candidates(state: &State, args: &UndoArgs) -> Result<Vec<(PartitionKey, Undo)
         let key =
             PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: head.partition };
         match coordinator::undo(&moves, topic.topic_id) {
-            Ok(undo) => found.push((key, undo)),
+            Ok(undo) => {
+                let entry = state.coordinator().entry(&args.group, &key);
+                let is_kept = entry.is_some_and(|entry| authorities.next(&entry.metadata, &key).is_some());
+                found.push((key, if is_kept { from_the_place(undo, &moves) } else { undo }));
+            }
             Err(UndoError::NoMoves) => {}
             Err(error @ UndoError::OtherTopic { .. }) if args.topics.is_empty() => {
                 // Another partition may have moved since.
@@ -62,6 +79,15 @@ fn candidates(state: &State, args: &UndoArgs) -> Result<Vec<(PartitionKey, Undo)
         }
     }
     Ok(found)
+}
+
+/// Where a place keeps the offset, a jump that another one replaced before a run took it there has never been: what was before
+/// them is what the place had.
+fn from_the_place(undo: Undo, moves: &[Move]) -> Undo {
+    let since = moves.iter().skip_while(|found| found.at != undo.of.at);
+    let first = since.take_while(|found| found.why.is_jump()).last();
+    let to = first.map_or(undo.to, |first| first.old.map_or(UndoTo::NoOffset, UndoTo::Offset));
+    Undo { to, ..undo }
 }
 
 /// Those whose move is the newest, or was made together with it.

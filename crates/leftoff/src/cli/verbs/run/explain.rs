@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use leftoff_consumer::runner::{Facts, RunOptions, Start, decide};
+use leftoff::source::reset_of;
+use leftoff_consumer::runner::{Facts, RunOptions, Start, decide, own_words};
 use leftoff_consumer::sink::{FileSink, MatrixRow};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{State, Topic};
@@ -16,7 +17,7 @@ use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 use crate::cli::session::{find_topic, open_view};
 use crate::cli::table::{Cell, Column, Format, Table};
-use crate::cli::verbs::authority::{from_sink, keeps_offset, marks_in, next_in, other_event_at};
+use crate::cli::verbs::authority::{from_sink, keeps_offset, marks_in, metadata_of, next_in, other_event_at};
 use crate::cli::verbs::printed;
 
 const COLUMNS: &[Column] = &[
@@ -51,6 +52,7 @@ pub fn explain(global: &Global, args: &RunArgs) -> Result<(), Failure> {
                 place: keeper,
                 next: in_place.as_ref().and_then(|next| next.get(&id).copied()),
                 other_event_at: other_event_at(view.state(), &marks, id)?,
+                reset: marks.get(&id).and_then(|mark| mark.reset),
             };
             let start = start(view.state(), (args, &options), &topic, number, &stand);
             let (at, why) = match &start {
@@ -86,6 +88,8 @@ struct Stand<'a> {
     place: Option<&'a str>,
     next: Option<Committed>,
     other_event_at: Option<Offset>,
+    /// The last reset that reached it.
+    reset: Option<Offset>,
 }
 
 fn start(
@@ -97,7 +101,12 @@ fn start(
 ) -> Result<Start, leftoff_consumer::runner::Refusal> {
     let key = PartitionKey { topic: topic.name.clone(), topic_id: topic.topic_id, partition: number };
     let bounds = state.bounds(&key).expect("each partition of a live topic has a log");
-    let in_group = state.coordinator().entry(&args.group, &key).map(|entry| entry.committed);
+    let entry = state.coordinator().entry(&args.group, &key);
+    let in_group = entry.map(|entry| entry.committed);
+    // For the place that the effects go to, and no other.
+    let reset =
+        entry.filter(|entry| own_words(&entry.metadata).1 == metadata_of(&args.out)).and_then(reset_of);
+    let reset = reset.filter(|reset| stand.reset < Some(reset.number));
     let has_others = state
         .coordinator()
         .known_group(&args.group)
@@ -109,6 +118,7 @@ fn start(
         place: stand.place,
         in_sink: stand.next,
         other_event_at: stand.other_event_at,
+        reset: reset.as_ref(),
         in_group,
         log_start: bounds.log_start,
         end: bounds.end,
