@@ -17,6 +17,7 @@ mod dead_letters;
 mod proxy;
 mod refusals;
 mod server;
+mod tls;
 
 use proxy::Proxy;
 use server::Server;
@@ -62,10 +63,11 @@ pub fn run() -> anyhow::Result<Verdict> {
     let kills = judge.kills(number("LEFTOFF_KILLS").unwrap_or(DEFAULT_KILLS))?;
     judge.overtaken()?;
     judge.refusals()?;
+    judge.encrypted()?;
     judge.dead_letters()?;
     if judge.complaints.is_empty() {
         let what = format!(
-            "{EVENTS} events once each, through {kills} kills, {cuts} cuts around COMMIT and an overtaken runner"
+            "{EVENTS} events once each, through {kills} kills, {cuts} cuts around COMMIT and an overtaken runner; with and without TLS"
         );
         Ok(Verdict::Passed(what))
     } else {

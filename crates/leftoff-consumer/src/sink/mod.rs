@@ -31,7 +31,7 @@ pub use mark::{LastEvent, Mark, fingerprint};
 pub use outcomes::{OutcomeRange, again_ranges, outcome_lines, outcome_ranges, skipped_ranges};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSink;
-pub use postgres_url::PostgresUrl;
+pub use postgres_url::{PostgresUrl, SslMode};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteSink;
 pub use stdout::StdoutSink;

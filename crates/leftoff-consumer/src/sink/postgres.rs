@@ -30,6 +30,7 @@ mod save;
 mod schema;
 mod session;
 mod take_back;
+mod tls;
 mod values;
 
 pub use read::{PostgresEffect, PostgresReader, mark_letter};

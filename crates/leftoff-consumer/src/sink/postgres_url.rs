@@ -17,7 +17,6 @@ const PARAMETERS: &[&str] = &[
     "user",
     "dbname",
     "password",
-    "sslmode",
     "connect_timeout",
     "application_name",
     "options",
@@ -37,6 +36,23 @@ pub struct PostgresUrl {
     shown: String,
     table: Option<String>,
     reconnect: Duration,
+    sslmode: SslMode,
+    sslrootcert: Option<String>,
+}
+
+/// Whether a connection is encrypted, and to whom, in PostgreSQL's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SslMode {
+    /// In clear.
+    Disable,
+    /// Encrypted if the server can; only for servers on this machine.
+    Prefer,
+    /// Encrypted, to whoever answers; to whom the authority of `sslrootcert` vouches for, if that is named.
+    Require,
+    /// Encrypted, to a server that the authority vouches for.
+    VerifyCa,
+    /// Encrypted, to the server of that name that the authority vouches for.
+    VerifyFull,
 }
 
 impl PostgresUrl {
@@ -53,6 +69,16 @@ impl PostgresUrl {
     /// How long a server that went away in mid run is waited for.
     pub fn reconnect(&self) -> Duration {
         self.reconnect
+    }
+
+    /// Whether connections are encrypted: what the address says, else `prefer` on this machine and `verify-full` elsewhere.
+    pub fn sslmode(&self) -> SslMode {
+        self.sslmode
+    }
+
+    /// The file with the certificates of authorities, or `system`.
+    pub fn sslrootcert(&self) -> Option<&str> {
+        self.sslrootcert.as_deref()
     }
 }
 
@@ -90,6 +116,7 @@ impl FromStr for PostgresUrl {
         let name = name.map(|name| format!("{name}@")).unwrap_or_default();
         let (mut full, mut shown) = (Vec::new(), Vec::new());
         let (mut table, mut reconnect) = (None, RECONNECT);
+        let (mut sslmode, mut sslrootcert) = (None, None);
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=').ok_or("a parameter is written NAME=VALUE")?;
             match key {
@@ -100,9 +127,10 @@ impl FromStr for PostgresUrl {
                 }
                 "reconnect" => reconnect = seconds(value)?,
                 "password" => full.push(parameter),
-                "sslmode" => {
-                    check_sslmode(value)?;
-                    full.push(parameter);
+                "sslmode" => sslmode = Some(mode(value)?),
+                "sslrootcert" => {
+                    let named = decoded(value).filter(|file| !file.is_empty());
+                    sslrootcert = Some(named.ok_or("sslrootcert= names no file")?);
                 }
                 key if PARAMETERS.contains(&key) => full.push(parameter),
                 key if key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -116,7 +144,7 @@ impl FromStr for PostgresUrl {
                 shown.push(parameter);
             }
         }
-        check_encryption(place, &full)?;
+        let sslmode = encryption(sslmode, sslrootcert.as_deref(), is_far(place, &full))?;
         let with = |parameters: &[&str]| match parameters {
             [] => String::new(),
             all => format!("?{}", all.join("&")),
@@ -126,6 +154,8 @@ impl FromStr for PostgresUrl {
             shown: format!("postgres://{name}{place}{}", with(&shown)),
             table,
             reconnect,
+            sslmode,
+            sslrootcert,
         })
     }
 }
@@ -137,32 +167,46 @@ fn seconds(value: &str) -> Result<Duration, String> {
     number.map(Duration::from_secs).ok_or_else(|| "reconnect= takes seconds, as in reconnect=30s".to_owned())
 }
 
-fn check_sslmode(mode: &str) -> Result<(), String> {
-    match mode {
-        "disable" => Ok(()),
-        "require" | "verify-ca" | "verify-full" | "prefer" | "allow" => Err(format!(
-            "sslmode={mode} is not in this version, which does not encrypt: use a tunnel or a socket, and write sslmode=disable"
-        )),
-        _ => Err("sslmode= takes disable in this version".to_owned()),
+fn mode(word: &str) -> Result<SslMode, String> {
+    match word {
+        "disable" => Ok(SslMode::Disable),
+        "prefer" => Ok(SslMode::Prefer),
+        "require" => Ok(SslMode::Require),
+        "verify-ca" => Ok(SslMode::VerifyCa),
+        "verify-full" => Ok(SslMode::VerifyFull),
+        _ => Err("sslmode= takes disable, prefer, require, verify-ca or verify-full".to_owned()),
     }
 }
 
-/// Nobody sends events in clear over a network without having said so.
-fn check_encryption(place: &str, parameters: &[&str]) -> Result<(), String> {
-    if parameters.contains(&"sslmode=disable") {
-        return Ok(());
+/// Nobody sends events or a password in clear over a network, or to an unknown server, without having said so.
+fn encryption(asked: Option<SslMode>, roots: Option<&str>, is_far: bool) -> Result<SslMode, String> {
+    let mode = match (asked, roots) {
+        (Some(mode), _) => mode,
+        (None, None) if !is_far => SslMode::Prefer,
+        (None, _) => SslMode::VerifyFull,
+    };
+    match (mode, roots) {
+        (SslMode::Prefer, _) if is_far => Err("sslmode=prefer would send in clear to another machine if that has no TLS: write verify-full, verify-ca or require, or disable if clear is meant".to_owned()),
+        (SslMode::Disable | SslMode::Prefer, Some(_)) => {
+            Err("sslrootcert= is of no use where no certificate is checked: write sslmode=verify-full, verify-ca or require".to_owned())
+        }
+        // Whoever has a certificate for any name would do.
+        (SslMode::Require | SslMode::VerifyCa, Some("system")) => {
+            Err("sslrootcert=system goes with sslmode=verify-full alone".to_owned())
+        }
+        _ => Ok(mode),
     }
+}
+
+/// Whether one of the hosts is another machine.
+fn is_far(place: &str, parameters: &[&str]) -> bool {
     let authority = place.split('/').next().unwrap_or_default();
     let named = parameters.iter().filter_map(|parameter| {
         let (key, value) = parameter.split_once('=')?;
         matches!(key, "host" | "hostaddr").then_some(value)
     });
-    let hosts = std::iter::once(authority).chain(named).flat_map(|hosts| hosts.split(','));
-    let far = hosts.filter(|host| !host.is_empty()).find(|host| !is_near(host));
-    match far {
-        None => Ok(()),
-        Some(_) => Err("this version does not encrypt what it sends to another machine: use a tunnel, or allow it with sslmode=disable".to_owned()),
-    }
+    let mut hosts = std::iter::once(authority).chain(named).flat_map(|hosts| hosts.split(','));
+    hosts.any(|host| !host.is_empty() && !is_near(host))
 }
 
 /// A socket of this machine, or its own address.
@@ -237,12 +281,14 @@ mod tests {
             ("postgres://u:hun:ter2@localhost/db", "%3A"),
             ("postgres://localhost/db?Hunter2=1", "is not known"),
             ("postgres://localhost/db?colour=hunter2", "'colour' is not a parameter"),
-            ("postgres://localhost/db?sslmode=require", "does not encrypt"),
-            ("postgres://localhost/db?sslmode=hunter2", "takes disable"),
-            ("postgres://db.example/db", "does not encrypt"),
-            ("postgres://127.0.0.1.example/db", "does not encrypt"),
-            ("postgres://localhost,far/db", "does not encrypt"),
-            ("postgres:///db?host=far", "does not encrypt"),
+            ("postgres://localhost/db?sslmode=allow", "takes disable, prefer"),
+            ("postgres://localhost/db?sslmode=hunter2", "takes disable, prefer"),
+            ("postgres://far/db?sslmode=prefer", "would send in clear"),
+            ("postgres://localhost,far/db?sslmode=prefer", "would send in clear"),
+            ("postgres:///db?sslmode=prefer&hostaddr=10.0.0.1", "would send in clear"),
+            ("postgres://far/db?sslmode=disable&sslrootcert=/ca", "is of no use"),
+            ("postgres://far/db?sslmode=require&sslrootcert=system", "verify-full alone"),
+            ("postgres://far/db?sslrootcert=", "names no file"),
             ("postgres://localhost/db?table=", "names no table"),
             ("postgres://localhost/db?table=%zz", "names no table"),
             ("postgres://localhost/db?reconnect=hunter2", "takes seconds"),
@@ -258,7 +304,30 @@ mod tests {
     fn ours_is_taken_out_of_what_the_client_reads() {
         let url: PostgresUrl =
             "postgres://u:p@localhost/db?table=t&reconnect=7&sslmode=disable".parse().unwrap();
-        assert_eq!(url.with_password(), "postgres://u:p@localhost/db?sslmode=disable");
+        assert_eq!(url.with_password(), "postgres://u:p@localhost/db");
         assert_eq!((url.table(), url.reconnect()), (Some("t"), Duration::from_secs(7)));
+    }
+    #[test]
+    fn what_leaves_the_machine_is_encrypted_to_a_server_that_is_known_unless_the_address_says_otherwise() {
+        for (rest, mode) in [
+            ("localhost/db", SslMode::Prefer),
+            ("%2Ftmp/db", SslMode::Prefer),
+            ("[::1]:5/db", SslMode::Prefer),
+            ("localhost/db?sslrootcert=/ca", SslMode::VerifyFull),
+            ("db.example/db", SslMode::VerifyFull),
+            ("127.0.0.1.example/db", SslMode::VerifyFull),
+            ("localhost,far/db", SslMode::VerifyFull),
+            ("/db?host=far", SslMode::VerifyFull),
+            ("/db?host=localhost&hostaddr=10.0.0.1", SslMode::VerifyFull),
+            ("far/db?sslrootcert=system", SslMode::VerifyFull),
+            ("far/db?sslmode=require", SslMode::Require),
+            ("far/db?sslmode=verify-ca&sslrootcert=/ca", SslMode::VerifyCa),
+            ("far/db?sslmode=disable", SslMode::Disable),
+        ] {
+            let url: PostgresUrl = format!("postgres://{rest}").parse().unwrap();
+            assert_eq!(url.sslmode(), mode, "{rest}");
+            assert!(!url.with_password().contains("ssl"), "{rest}");
+            assert_eq!(url.to_string(), format!("postgres://{rest}"));
+        }
     }
 }

@@ -81,7 +81,7 @@ impl Judge {
         Ok(())
     }
 
-    fn ends(&mut self, group: &str, place: &str, code: i32, with: &str) -> anyhow::Result<()> {
+    pub(super) fn ends(&mut self, group: &str, place: &str, code: i32, with: &str) -> anyhow::Result<()> {
         let mut command =
             self.leftoff.command(&["run", "-t", super::TOPIC, "-g", group, "--out", place, "--until-end"]);
         command.args(["--save", "every=50", "--", "python3"]).arg(self.folder.join("handler.py"));

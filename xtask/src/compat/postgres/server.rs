@@ -1,6 +1,7 @@
 //! A PostgreSQL server of the judge's own: in a temporary folder, on a socket there, without a network.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -12,11 +13,16 @@ use anyhow::{Context as _, bail, ensure};
 const START: Duration = Duration::from_secs(60);
 /// The ids of Debian's `nobody` and `nogroup`: PostgreSQL does not run as root.
 const NOBODY: u32 = 65_534;
+const USUAL_PORT: u16 = 5432;
 
 /// The server and where it lives.
 pub struct Server {
     programs: PathBuf,
     folder: PathBuf,
+    /// Part of the name of its socket.
+    port: u16,
+    /// What it is started with beside that.
+    settings: Vec<String>,
     child: Option<Child>,
 }
 
@@ -53,7 +59,8 @@ impl Server {
             fs::set_permissions(above, fs::Permissions::from_mode(0o755))
                 .context("cannot open the folder")?;
         }
-        let server = Server { programs, folder, child: None };
+        let settings = vec!["listen_addresses=".to_owned()];
+        let server = Server { programs, folder, port: USUAL_PORT, settings, child: None };
         let data = server.data();
         let made = server
             .command("initdb")
@@ -62,12 +69,43 @@ impl Server {
             .output()
             .context("cannot run initdb")?;
         ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        // Only one role has a password.
-        fs::write(data.join("pg_hba.conf"), "local all guarded scram-sha-256\nlocal all all trust\n")
-            .context("cannot write pg_hba.conf")?;
+        // Only one role has a password. Over the network nobody gets in without TLS.
+        let access =
+            "local all guarded scram-sha-256\nlocal all all trust\nhostssl all all 127.0.0.1/32 trust\n";
+        fs::write(data.join("pg_hba.conf"), access).context("cannot write pg_hba.conf")?;
         let mut server = server;
         server.start_again()?;
         Ok(server)
+    }
+
+    /// Starts it anew on a port of this machine, with TLS if there is a certificate (`PATH.crt` and `PATH.key`). The port.
+    pub fn listen(&mut self, certificate: Option<&Path>) -> anyhow::Result<u16> {
+        self.end("-QUIT")?;
+        self.settings = vec!["listen_addresses=127.0.0.1".to_owned()];
+        if let Some(path) = certificate {
+            let data = self.data();
+            for (ending, name) in [("crt", "server.crt"), ("key", "server.key")] {
+                let to = data.join(name);
+                fs::copy(path.with_extension(ending), &to).context("cannot copy a certificate")?;
+                fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).context("cannot close a file")?;
+                if is_root() {
+                    chown(&to, Some(NOBODY), Some(NOBODY)).context("cannot give a file to nobody")?;
+                }
+            }
+            self.settings.push("ssl=on".to_owned());
+        }
+        // PostgreSQL takes no port 0: one that is free now.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        self.port = free.context("no free port")?.port();
+        self.start_again()?;
+        Ok(self.port)
+    }
+
+    /// Starts it anew, without a network.
+    pub fn hide(&mut self) -> anyhow::Result<()> {
+        self.end("-QUIT")?;
+        (self.port, self.settings) = (USUAL_PORT, vec!["listen_addresses=".to_owned()]);
+        self.start_again()
     }
 
     fn data(&self) -> PathBuf {
@@ -98,7 +136,9 @@ impl Server {
         while began.elapsed() < START {
             let log = fs::File::create(self.folder.join("log")).context("cannot make the server's log")?;
             let mut command = self.command("postgres");
-            command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder).args(["-c", "listen_addresses="]);
+            command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
+            command.args(["-p", &self.port.to_string()]);
+            command.args(self.settings.iter().flat_map(|setting| ["-c", setting.as_str()]));
             command.stdout(log.try_clone().context("cannot share the server's log")?).stderr(log);
             self.child = Some(command.spawn().context("cannot start postgres")?);
             while !self.has_ended()? && began.elapsed() < START {
@@ -147,7 +187,7 @@ impl Server {
             sql,
             "-h",
         ]);
-        psql.arg(&self.folder).output().context("cannot run psql")
+        psql.arg(&self.folder).args(["-p", &self.port.to_string()]).output().context("cannot run psql")
     }
 }
 

@@ -6,6 +6,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use crate::sink::PostgresUrl;
+use crate::sink::postgres_url::SslMode;
 
 /// The longest file of passwords that is read.
 const MAX_PASSFILE_BYTES: u64 = 1 << 20;
@@ -21,7 +22,13 @@ pub(super) fn config(url: &PostgresUrl) -> Result<Config, String> {
                 .to_owned(),
         );
     }
-    config.ssl_mode(tokio_postgres::config::SslMode::Disable);
+    if config.get_hosts().is_empty() {
+        // The client takes the name that a certificate is held against from here alone.
+        for address in config.get_hostaddrs().to_vec() {
+            config.host(address.to_string());
+        }
+    }
+    config.ssl_mode(encryption(url.sslmode(), &config));
     if config.get_application_name().is_none() {
         config.application_name("leftoff");
     }
@@ -36,6 +43,19 @@ pub(super) fn config(url: &PostgresUrl) -> Result<Config, String> {
         config.password(password);
     }
     Ok(config)
+}
+
+/// A socket never leaves the machine: as with PostgreSQL's own programs, nothing on it is encrypted.
+fn encryption(mode: SslMode, config: &Config) -> tokio_postgres::config::SslMode {
+    use tokio_postgres::config::SslMode as How;
+
+    let is_socket = |host: &Host| matches!(host, Host::Unix(_));
+    match mode {
+        _ if config.get_hosts().iter().all(is_socket) => How::Disable,
+        SslMode::Disable => How::Disable,
+        SslMode::Prefer => How::Prefer,
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => How::Require,
+    }
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -9,15 +9,19 @@ use futures_util::future::join3;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address;
+use super::{address, tls};
 use crate::sink::PostgresUrl;
 
 /// No answer for so long is a lost connection.
 const ANSWER: Duration = Duration::from_secs(60);
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// What the client says of a server that declines TLS; its interface has no other sign of it.
+const NO_TLS: &str = "server does not support TLS";
 
 /// What each transaction begins with. A commit that is acknowledged is durable, whatever the role's or the server's settings
 /// say; a stricter setting stays. What a server cancels by itself while we wait on purpose is waited for.
@@ -52,7 +56,14 @@ impl From<tokio_postgres::Error> for Fault {
                 _ => Fault::Said(Box::new(said.clone())),
             };
         }
+        let distrust = error.source().and_then(tls::distrust);
         let text = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        if text.contains(NO_TLS) {
+            return Fault::Strange("the server has no TLS, and the address asks for it: set ssl=on there, or allow sending in clear with sslmode=disable".to_owned());
+        }
+        if let Some(why) = distrust {
+            return Fault::Strange(format!("{error}: {why}"));
+        }
         let begins = |with: &str| text.starts_with(with);
         if begins("error serializing")
             || begins("error deserializing")
@@ -93,14 +104,14 @@ impl Session {
     /// Connects.
     pub(super) fn connect(url: &PostgresUrl) -> Result<Session, Fault> {
         let config = address::config(url).map_err(Fault::Strange)?;
-        Session::connect_by(&config)
+        Session::connect_by(&config, tls::connector(url).map_err(Fault::Strange)?)
     }
 
-    fn connect_by(config: &Config) -> Result<Session, Fault> {
+    fn connect_by(config: &Config, tls: MakeRustlsConnect) -> Result<Session, Fault> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Fault::Strange(format!("no runtime: {error}")))?;
         let connected = runtime.block_on(async {
-            let connected = tokio::time::timeout(CONNECT, config.connect(NoTls)).await;
+            let connected = tokio::time::timeout(CONNECT, config.connect(tls)).await;
             let (client, connection) =
                 connected.map_err(|_| Fault::Lost("no answer to a connection".to_owned()))??;
             // It ends with an error where a statement does: that tells it.

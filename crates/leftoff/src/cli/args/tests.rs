@@ -102,15 +102,15 @@ fn a_wrong_value_is_named_with_what_was_expected_and_an_example() {
     refused("leftoff produce t --key-field a..b", &["'a..b' is not a JSON path", "a.b[0].c"]);
     refused("leftoff wait -g g --until soon", &["'soon' is not a place to wait for", "42"]);
     refused(
-        "leftoff check -g g --out postgres://h/db",
-        &["--out <PLACE>", "sslmode=disable", "postgres://USER@HOST:PORT/DATABASE"],
+        "leftoff check -g g --out postgres://h/db?sslmode=prefer",
+        &["--out <PLACE>", "sslmode=prefer", "postgres://USER@HOST:PORT/DATABASE"],
     );
 }
 
 #[test]
 fn a_password_is_never_repeated() {
     for line in [
-        "leftoff check -g g --out postgres://u:hunter2@h/db",
+        "leftoff check -g g --out postgres://u:hunter2@h/db?sslmode=prefer",
         "leftoff run -t t -g g --out postgress://u:hunter2@h/db -- cat",
         "leftoff run -t t -g g --out=http://h/?token=hunter2 -- cat",
     ] {

@@ -34,12 +34,12 @@ fn other_places_are_refused_and_no_refusal_repeats_a_password() {
         ("sqlite:a.db?password=hunter2", "'password=***' is not a parameter of sqlite:"),
         ("sqlite:a.db?table=", "'table=' is not a parameter of sqlite:"),
         (
-            "postgres://u:hunter2@h/db",
-            "this version does not encrypt what it sends to another machine: use a tunnel, or allow it with sslmode=disable",
+            "postgres://u:hunter2@h/db?sslmode=prefer",
+            "sslmode=prefer would send in clear to another machine if that has no TLS: write verify-full, verify-ca or require, or disable if clear is meant",
         ),
         (
-            "postgresql://u:hunter2@localhost/db?sslmode=require",
-            "sslmode=require is not in this version, which does not encrypt: use a tunnel or a socket, and write sslmode=disable",
+            "postgresql://u:hunter2@localhost/db?sslmode=allow",
+            "sslmode= takes disable, prefer, require, verify-ca or verify-full",
         ),
         (
             "postgres://u:hunter2/@localhost/db",
