@@ -16,6 +16,7 @@ use super::leftoff::Leftoff;
 mod dead_letters;
 mod proxy;
 mod refusals;
+mod resets;
 mod server;
 mod tls;
 
@@ -61,6 +62,7 @@ pub fn run() -> anyhow::Result<Verdict> {
         Judge { leftoff, server, folder: folder.path().to_owned(), random: seed, complaints: Vec::new() };
     let cuts = judge.lost_answers()?;
     let kills = judge.kills(number("LEFTOFF_KILLS").unwrap_or(DEFAULT_KILLS))?;
+    judge.resets()?;
     judge.overtaken()?;
     judge.refusals()?;
     judge.encrypted()?;
