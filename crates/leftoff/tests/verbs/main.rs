@@ -10,6 +10,7 @@ mod groups;
 mod handlers;
 mod kill;
 mod live;
+mod peek;
 mod policies;
 mod process;
 mod produce;

@@ -16,10 +16,14 @@ pub enum GroupsCommand {
     Ls,
     /// Show where groups stand: last handled, next, end, what is left
     Describe(DescribeArgs),
+    /// Show the events around the place where a group stands
+    Peek(PeekArgs),
     /// Show every move of a group: when, who, from, to, why
     History(HistoryArgs),
     /// Move a group; shows what would be repeated or skipped, and moves only with --execute
     Reset(ResetArgs),
+    /// Pass the next event of one partition by, unhandled; only with --execute
+    Skip(SkipArgs),
     /// Take back the last move of a group; only with --execute
     Undo(UndoArgs),
     /// Delete groups with their offsets
@@ -45,6 +49,40 @@ pub struct DescribeArgs {
     /// Only partitions with something left to handle
     #[arg(long)]
     pub only_lag: bool,
+}
+
+/// `leftoff groups peek`
+#[derive(Args, Clone, Debug)]
+pub struct PeekArgs {
+    /// Which group
+    #[arg(value_parser = parsed(group_name))]
+    pub group: String,
+    /// Only this topic, as TOPIC or TOPIC:0,1; may be repeated
+    #[arg(short, long = "topic", value_name = "TOPIC", value_parser = value::<TopicPartitions>())]
+    pub topics: Vec<TopicPartitions>,
+    /// So many events before the next one to handle
+    #[arg(short = 'B', long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub before: u16,
+    /// So many events from the next one to handle on
+    #[arg(short = 'A', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub after: u16,
+}
+
+/// `leftoff groups skip`
+#[derive(Args, Clone, Debug)]
+pub struct SkipArgs {
+    /// Which group
+    #[arg(value_parser = parsed(group_name))]
+    pub group: String,
+    /// Which partition, as TOPIC:PARTITION, or TOPIC where it has only one
+    #[arg(short, long = "topic", value_name = "TOPIC:PARTITION", value_parser = value::<TopicPartitions>())]
+    pub topic: TopicPartitions,
+    /// The event that is meant; refused if it is not the next one to handle
+    #[arg(long, value_name = "OFFSET", value_parser = parsed(offset))]
+    pub offset: Option<Offset>,
+    /// Do it; without this the plan is printed and nothing moves
+    #[arg(long)]
+    pub execute: bool,
 }
 
 /// `leftoff groups history`

@@ -6,8 +6,10 @@ mod history;
 mod import;
 pub mod ls;
 mod moving;
+mod peek;
 mod plan;
 mod reset;
+mod skip;
 pub mod standing;
 mod undo;
 
@@ -27,8 +29,10 @@ pub fn run(global: &Global, command: &GroupsCommand) -> Result<(), Failure> {
     match command {
         GroupsCommand::Ls => ls::ls(global),
         GroupsCommand::Describe(args) => describe::describe(global, args),
+        GroupsCommand::Peek(args) => peek::peek(global, args),
         GroupsCommand::History(args) => history::history(global, args),
         GroupsCommand::Reset(args) => reset::reset(global, args),
+        GroupsCommand::Skip(args) => skip::skip(global, args),
         GroupsCommand::Undo(args) => undo::undo(global, args),
         GroupsCommand::Delete(args) => delete::delete(global, args),
         GroupsCommand::DeleteOffsets(args) => delete::delete_offsets(global, args),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use leftoff::store::{HandlerLock, events_in, now};
+use leftoff::store::{Event, HandlerLock, events_in, now};
 use leftoff::topic_sink::Outlet;
 use leftoff_engine::broker::{PartitionId, State, View};
 use leftoff_engine::coordinator::{Bounds, Entry, Group, Lag, PartitionKey, Who};
@@ -137,8 +137,8 @@ fn standing(
     standing.lag = Some(lag);
     standing.waiting_events = count_events(log, from, bounds.end)?;
     if lag.waiting > 0 {
-        let waits = first_event(log, from)?;
-        standing.waiting_ms = waits.map(|timestamp_ms| now().as_ms().saturating_sub(timestamp_ms).max(0));
+        let waits = first_at(log, from)?;
+        standing.waiting_ms = waits.map(|event| now().as_ms().saturating_sub(event.timestamp_ms).max(0));
     }
     Ok(standing)
 }
@@ -211,8 +211,8 @@ fn events_in_batch(
     Ok(events)
 }
 
-/// The timestamp of the first event at or behind an offset.
-fn first_event(log: &Log, from: Offset) -> Result<Option<i64>, Failure> {
+/// The first event at or behind an offset.
+pub fn first_at(log: &Log, from: Offset) -> Result<Option<Event>, Failure> {
     const BATCHES_WITHOUT_EVENTS: usize = 1_000;
     let mut at = from;
     for _ in 0..BATCHES_WITHOUT_EVENTS {
@@ -222,8 +222,8 @@ fn first_event(log: &Log, from: Offset) -> Result<Option<i64>, Failure> {
         let Ok(fetched) = log.fetch(at, 1) else { break };
         // Damage is for the doctor; here it only means that the age is not known.
         let Ok(chunk) = events_in(&fetched, at) else { break };
-        if let Some(event) = chunk.events.first() {
-            return Ok(Some(event.timestamp_ms));
+        if let Some(event) = chunk.events.into_iter().next() {
+            return Ok(Some(event));
         }
         at = chunk.next;
     }
