@@ -13,6 +13,7 @@
 //! | [`sink`] | where the outcome goes, and who holds the offset that counts |
 //! | [`runner`] | the loop over the four |
 
+pub mod crash_point;
 pub mod handler;
 pub mod ledger;
 pub mod runner;

@@ -14,6 +14,7 @@ use super::Verdict;
 use super::leftoff::Leftoff;
 
 mod dead_letters;
+mod points;
 mod proxy;
 mod refusals;
 mod resets;
@@ -63,13 +64,14 @@ pub fn run() -> anyhow::Result<Verdict> {
     let cuts = judge.lost_answers()?;
     let kills = judge.kills(number("LEFTOFF_KILLS").unwrap_or(DEFAULT_KILLS))?;
     judge.resets()?;
+    let points = judge.points()?;
     judge.overtaken()?;
     judge.refusals()?;
     judge.encrypted()?;
     judge.dead_letters()?;
     if judge.complaints.is_empty() {
         let what = format!(
-            "{EVENTS} events once each, through {kills} kills, {cuts} cuts around COMMIT and an overtaken runner; with and without TLS"
+            "{EVENTS} events once each, through {kills} kills, {points} deaths at points of a save, {cuts} cuts around COMMIT and an overtaken runner; with and without TLS"
         );
         Ok(Verdict::Passed(what))
     } else {
@@ -207,8 +209,13 @@ impl Judge {
         self.runner_of(&self.leftoff, group, place, more)
     }
 
-    /// Starts a run until the end, its rows for the table of the group's name.
     fn runner_of(&self, leftoff: &Leftoff, group: &str, place: &str, more: &[&str]) -> anyhow::Result<Child> {
+        let mut command = self.command_of(leftoff, group, place, more);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("cannot start a run")
+    }
+
+    /// A run until the end, its rows for the table of the group's name.
+    fn command_of(&self, leftoff: &Leftoff, group: &str, place: &str, more: &[&str]) -> Command {
         let (handler, pid) = (self.folder.join("handler.py"), self.folder.join(format!("{group}.pid")));
         let mut command = leftoff.command(&[
             "run",
@@ -223,7 +230,7 @@ impl Judge {
             "retry",
         ]);
         command.args(more).args(["--", "python3"]).arg(handler).arg(pid).arg(group);
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("cannot start a run")
+        command
     }
 
     fn audit(&mut self, group: &str) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{RunError, Runner, SavePolicy, StopReason};
+use crate::crash_point;
 use crate::sink::{Move, Outcome, Output, SinkError, Written};
 use crate::source::{Decision, PartitionId, Save, SourceError};
 
@@ -94,7 +95,9 @@ impl Runner<'_> {
     pub(super) fn save(&mut self) -> Result<(), RunError> {
         self.bring_sink_home()?;
         let Some(moves) = self.moves_to_save() else { return Ok(()) };
+        crash_point::pass("sink-before");
         let written = self.sink.home().write(&self.unsaved.outputs, &moves);
+        crash_point::pass("sink-after");
         self.unsaved = Unsaved::new(self.clock.now());
         self.saved(moves, written, None)
     }
@@ -192,8 +195,10 @@ impl Runner<'_> {
             if saves.is_empty() {
                 return Ok(());
             }
+            crash_point::pass("group-before");
             match self.source.save(&saves) {
                 Ok(()) => {
+                    crash_point::pass("group-after");
                     self.saved_in_group(saves);
                     return Ok(());
                 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::Scope;
 
 use super::crew::News;
+use crate::crash_point;
 use crate::sink::{Move, Output, Sink, SinkError, Written};
 use crate::source::{GroupSaver, Save, SourceError};
 
@@ -68,12 +69,16 @@ impl<'a> Saver<'a> {
         let (writes, work) = channel::<Write<'a>>();
         scope.spawn(move || {
             for Write { sink, outputs, moves, saves } in work {
+                crash_point::pass("sink-before");
                 let written = sink.write(&outputs, &moves);
+                crash_point::pass("sink-after");
                 // Never ahead of the sink.
                 let is_written = matches!(written, Ok(Written::Written));
                 let saves = saves.filter(|_| is_written).zip(group.as_mut());
                 let in_group = saves.map(|(saves, group)| {
+                    crash_point::pass("group-before");
                     let saved = group.save(&saves);
+                    crash_point::pass("group-after");
                     (saves, saved)
                 });
                 // The runner listens for as long as its sink is away.

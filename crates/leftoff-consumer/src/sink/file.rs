@@ -18,6 +18,7 @@ use super::{
     BadRecord, ClaimPartition, Claimed, Letter, Mark, MatrixRow, Move, Outcome, Output, Promise, Sink,
     SinkError, Written, assert_moves_cover,
 };
+use crate::crash_point;
 use crate::source::PartitionId;
 
 mod ops;
@@ -109,6 +110,7 @@ impl FileSink {
             append_dead(ops, paths, &mut open.dead, &letters)?;
         }
         let place = open.slot.other();
+        crash_point::pass("file-synced");
         recover::write_slot(ops, paths, &open.sidecar, place, &state)?;
         (open.state, open.slot) = (state, place);
         Ok(())
@@ -158,6 +160,7 @@ fn append_synced(
     }
     let path = paths.of(part);
     ops.write_all_at(part, file, bytes, position_bytes).map_err(storage("cannot write", path))?;
+    crash_point::pass("file-written");
     ops.sync(part, file).map_err(storage("cannot sync", path))
 }
 

@@ -17,6 +17,7 @@ use super::{
     BadRecord, ClaimPartition, Claimed, DeadLetter, GaveUp, Letter, MatrixRow, Move, Outcome, OutcomeRange,
     Output, Promise, Sink, SinkError, Written, assert_moves_cover, outcome_ranges, skipped_ranges,
 };
+use crate::crash_point;
 use crate::source::PartitionId;
 
 mod read;
@@ -384,9 +385,13 @@ impl Sink for SqliteSink {
                 open.roll_back();
                 Ok(Written::Fenced { id })
             }
-            None => open.connection.execute_batch("COMMIT").map(|()| Written::Written),
+            None => {
+                crash_point::pass("commit-before");
+                open.connection.execute_batch("COMMIT").map(|()| Written::Written)
+            }
         });
         let written = written.map_err(failed("cannot write", &path))?;
+        crash_point::pass("commit-after");
         open.pending.borrow_mut().events.clear();
         open.broken = false;
         Ok(written)

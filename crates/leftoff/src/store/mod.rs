@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use leftoff_consumer::crash_point;
 use leftoff_engine::broker::{
     Broker, BrokerConfig, Input, OpenError, Output, PartitionId, Recovered, Refusal, Reply, Request,
     RequestId, State, SyncJob, Topic,
@@ -379,7 +380,9 @@ impl Store {
     fn do_sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         let Some(job) = inner.job.take() else { return inner };
         drop(inner);
+        crash_point::pass("sync-before");
         let result = job.run(&*self.shared.disk);
+        crash_point::pass("sync-after");
         let mut inner = self.lock();
         inner.broker_mut().handle(now(), Input::Synced { round: job.round, result });
         self.take_outputs(&mut inner);

@@ -11,6 +11,7 @@ mod handlers;
 mod kill;
 mod live;
 mod peek;
+mod points;
 mod policies;
 mod process;
 mod produce;

@@ -19,6 +19,7 @@ use rustix::fs::FlockOperation;
 use super::ops::{FileOps, Part};
 use super::slot::{self, Found, MAX_GROUP_BYTES, Place, SLOT_BYTES, State};
 use super::{Open, Paths, storage};
+use crate::crash_point;
 use crate::sink::SinkError;
 
 /// Takes the files over, after which they hold exactly what the newest slot says.
@@ -209,6 +210,7 @@ pub(super) fn write_slot(
     let path = &paths.sidecar;
     ops.write_all_at(Part::Sidecar, sidecar, &state.encode(), place.position_bytes())
         .map_err(storage("cannot write", path))?;
+    crash_point::pass("slot-written");
     ops.sync(Part::Sidecar, sidecar).map_err(storage("cannot sync", path))
 }
 

@@ -13,6 +13,7 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{address, tls};
+use crate::crash_point;
 use crate::sink::PostgresUrl;
 
 /// No answer for so long is a lost connection.
@@ -127,6 +128,7 @@ impl Session {
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Fault> {
+        crash_point::pass("begin-before");
         self.batch(BEGIN)?;
         self.is_open = true;
         Ok(())
@@ -141,7 +143,10 @@ impl Session {
 
     pub(super) fn commit(&mut self) -> Result<(), Fault> {
         self.is_open = false;
-        self.batch("COMMIT")
+        crash_point::pass("commit-before");
+        self.batch("COMMIT")?;
+        crash_point::pass("commit-after");
+        Ok(())
     }
 
     pub(super) fn roll_back(&mut self) -> Result<(), Fault> {
