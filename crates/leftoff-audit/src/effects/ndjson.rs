@@ -20,7 +20,7 @@ pub enum NameBy {
         /// The topic's id as `leftoff_id` writes it.
         topic_id: String,
     },
-    /// Each line is a JSON object, which the template makes an id of.
+    /// A JSON object by what the template makes of it, any other line by its trimmed text.
     Template(IdTemplate),
 }
 
@@ -92,21 +92,22 @@ impl<R: BufRead> Iterator for EffectLines<'_, R> {
 }
 
 fn effect_in(line: &[u8], name_by: &NameBy) -> Result<Effect, String> {
+    let is_object = line.trim_ascii_start().starts_with(b"{");
     match name_by {
-        NameBy::Template(template) => {
+        NameBy::Template(template) if is_object => {
             let value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
             template
                 .id_of(&value)
                 .map(Effect::ById)
                 .ok_or_else(|| "no id where the template looks".to_owned())
         }
-        NameBy::Line { topic_id } if line.trim_ascii_start().starts_with(b"{") => {
+        NameBy::Line { topic_id } if is_object => {
             let object: WithPlace<'_> =
                 serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
             let place = object.leftoff_id.ok_or("no leftoff_id, and no id template was given")?;
             effect_at(&place, topic_id)
         }
-        NameBy::Line { .. } => {
+        NameBy::Line { .. } | NameBy::Template(_) => {
             let text = std::str::from_utf8(line).map_err(|_| "not UTF-8")?;
             Ok(Effect::ById(text.trim().to_owned()))
         }

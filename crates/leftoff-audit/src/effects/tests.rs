@@ -107,7 +107,7 @@ fn templates_make_ids() {
     for (template, expect) in cases {
         check(line, &by_template(template), &[expect]);
     }
-    check("e1\n", &by_template("id"), &["unreadable 1: not JSON"]);
+    check("e1\n", &by_template("id"), &["e1"]);
     check(line.trim_end(), &by_template("id"), &["torn 1"]);
 }
 

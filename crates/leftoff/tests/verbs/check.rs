@@ -136,3 +136,72 @@ fn without_effects_only_the_offsets_are_judged() {
         ",
     );
 }
+
+/// A handler that writes into a file, or a database, of its own, under its own names.
+#[test]
+fn effects_under_names_of_ones_own_are_compared_by_a_template() {
+    let dir = folder(1);
+    let effects: Vec<String> = (0..9).map(|n| format!("{{\"order\":\"k{n}\",\"id\":\"k{n}\"}}")).collect();
+    fs::write(dir.path().join("mine"), effects.join("\n") + "\nk9\nk4\n").unwrap();
+    check_in(
+        &dir,
+        "
+        $ run -t t -g g -q --until-end --out topic:u -- sh copy.sh
+        $ check -g g --out file:mine --id {id}
+        > nothing left
+        > lost: [] | handled twice: ['k4']
+        ! error: the check failed: 1 handled twice
+        = 1
+        ",
+    );
+}
+
+#[test]
+fn the_log_is_held_against_the_truth_that_somebody_has_elsewhere() {
+    let dir = folder(1);
+    let names = |range: std::ops::Range<u32>| range.map(|n| format!("k{n}")).collect::<Vec<_>>().join("\n");
+    fs::write(dir.path().join("all"), names(0..10)).unwrap();
+    fs::write(dir.path().join("more"), names(1..12) + "\n").unwrap();
+    check_in(
+        &dir,
+        r#"
+        $ run -t t -g g -q --out file:out --until-end -- sh copy.sh
+        $ check -g g --out file:out --expect all --id id
+        > expected: 10 events, and the log has 10 with a name
+        > not in the log: [] | in it too often: []
+        > nothing left
+        > lost: [] | handled twice: []
+        $ check -g g --out file:out --expect more
+        > expected: 11 events, and the log has 10 with a name
+        > not expected: 1 events, the first ['k0']
+        > not in the log: ['k10', 'k11'] | in it too often: []
+        > nothing left
+        > lost: [] | handled twice: []
+        ! error: the check failed: 2 not in the log, 1 not expected
+        = 1
+        $ produce t -q --key-field id <<< '{"id":"k3"}\n'
+        $ check -g g --out file:out --expect all
+        > expected: 10 events, and the log has 11 with a name
+        > not in the log: [] | in it too often: ['k3']
+        > 1 unfinished: ['t/0/10']
+        > lost: [] | handled twice: []
+        ! error: the check failed: 1 in the log too often
+        = 1
+        $ check -g g --out file:out --id id
+        ! error: out names the place of each event; --id is for files of your own
+        ! hint: leave --id away, or name a file with --expect
+        = 2
+        $ check -g g --out file:out --expect nothing
+        ! error: cannot open nothing: No such file or directory (os error 2)
+        = 2
+        $ check -g g --out file:out --expect ten
+        ! error: ten line 1 names no event: no leftoff_id, and no id template was given
+        ! hint: a line is a name, or with --id a JSON object that has the fields
+        = 2
+        $ check -g g --out file:out --expect ten --id shop.number
+        ! error: ten line 1 names no event: no id where the template looks
+        ! hint: [..]
+        = 2
+        "#,
+    );
+}

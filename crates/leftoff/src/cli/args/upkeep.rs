@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use leftoff_audit::effects::IdTemplate;
 use leftoff_wire::Offset;
 
 use super::value::{TopicPartitions, group_name, offset, parsed, value};
@@ -84,9 +85,29 @@ pub struct CheckArgs {
         in any other file a line is the key of its event, or the value where there is no key. Without it only the \
         offsets are looked at"))]
     pub out: Option<Place>,
+    /// What an event is called in --out and --expect: a field of its JSON value (id, properties.code), or a template of such
+    /// ({shop}-{number})
+    #[arg(long, requires = "out", value_name = "TEMPLATE", value_parser = parsed(id_template))]
+    #[arg(
+        long_help = "What an event is called in --out and --expect: a field of its JSON value (id, properties.code), or a \
+        template of such ({shop}-{number}; {{ and }} are braces). A line there that is a JSON object is called by the same \
+        fields, any other is the name itself. Without it an event is called by its key, or its value where it has no key. Not for \
+        what `leftoff run` wrote: that names the place of each event"
+    )]
+    pub id: Option<IdTemplate>,
+    /// A file of all events that there should be, a name a line: what is not in the log, or in it more often, fails the check
+    #[arg(long, requires = "out", value_name = "FILE")]
+    pub expect: Option<PathBuf>,
     /// Fail if events are left to handle, too
     #[arg(long)]
     pub drained: bool,
+}
+
+fn id_template(text: &str) -> Result<IdTemplate, BadValue> {
+    IdTemplate::parse(text).map_err(|error| {
+        let forms = format!("a field of JSON, or fields in braces: {error}");
+        BadValue::new(text, "a template of ids", &forms, "id or {shop}-{number}")
+    })
 }
 
 /// `leftoff doctor`

@@ -1,6 +1,6 @@
 //! What the audit is given: the log of one topic, and the effects.
 
-use leftoff_audit::effects::NameBy;
+use leftoff_audit::effects::{IdTemplate, NameBy};
 use leftoff_audit::{
     Effect, Evidence, LogEntry, LogEvent, NAME_LIMIT_BYTES, Outcome, Seen, SourceError, Stream,
 };
@@ -27,6 +27,7 @@ pub struct LogAndEffects<'a> {
     state: &'a State,
     topic: &'a Topic,
     effects: &'a dyn Effects,
+    ids: Ids<'a>,
     name_by: NameBy,
     topic_id: String,
     /// Effects of these are judged with their own topic.
@@ -40,12 +41,16 @@ impl<'a> LogAndEffects<'a> {
         topic: &'a Topic,
         topics: &[Topic],
         effects: &'a dyn Effects,
+        ids: Ids<'a>,
     ) -> LogAndEffects<'a> {
         let topic_id = topic.topic_id.to_string();
         let others = topics.iter().map(|other| other.topic_id.to_string());
         let other_topics = others.filter(|other| *other != topic_id).map(|other| other + "/").collect();
-        let name_by = NameBy::Line { topic_id: topic_id.clone() };
-        LogAndEffects { state, topic, effects, name_by, topic_id, other_topics }
+        let name_by = match ids {
+            Ids::Template(template) if !effects.by_place() => NameBy::Template(template.clone()),
+            Ids::Template(_) | Ids::KeyOrValue => NameBy::Line { topic_id: topic_id.clone() },
+        };
+        LogAndEffects { state, topic, effects, ids, name_by, topic_id, other_topics }
     }
 
     fn is_of_another(other_topics: &[String], seen: &Seen<Effect>) -> bool {
@@ -62,15 +67,8 @@ impl<'a> LogAndEffects<'a> {
 
 impl Evidence for LogAndEffects<'_> {
     fn log(&mut self) -> Result<Stream<'_, LogEntry>, SourceError> {
-        let with_ids = !self.effects.by_place();
-        let entries = (0..self.topic.partitions).flat_map(move |number| {
-            let log = standing::log(self.state, self.topic.topic_id, number);
-            log.read_batches(log.log_start()).flat_map(move |step| match step {
-                Ok(step) => entries(log, number.unsigned_abs(), step, with_ids),
-                Err(error) => vec![Err(error.into())],
-            })
-        });
-        Ok(Box::new(entries))
+        let ids = (!self.effects.by_place()).then_some(self.ids);
+        Ok(log_entries(self.state, self.topic, ids))
     }
 
     fn effects(&mut self) -> Result<Stream<'_, Seen<Effect>>, SourceError> {
@@ -86,9 +84,25 @@ impl Evidence for LogAndEffects<'_> {
     }
 }
 
-fn entries(log: &Log, partition: u32, step: ReadBatch, with_ids: bool) -> Vec<Result<LogEntry, SourceError>> {
+/// The log of a topic, one partition after the other; with the names of its events, if they are needed.
+pub fn log_entries<'a>(state: &'a State, topic: &'a Topic, ids: Option<Ids<'a>>) -> Stream<'a, LogEntry> {
+    Box::new((0..topic.partitions).flat_map(move |number| {
+        let log = standing::log(state, topic.topic_id, number);
+        log.read_batches(log.log_start()).flat_map(move |step| match step {
+            Ok(step) => entries(log, number.unsigned_abs(), step, ids),
+            Err(error) => vec![Err(error.into())],
+        })
+    }))
+}
+
+fn entries(
+    log: &Log,
+    partition: u32,
+    step: ReadBatch,
+    ids: Option<Ids<'_>>,
+) -> Vec<Result<LogEntry, SourceError>> {
     match step {
-        ReadBatch::Batch { bytes, .. } => match read(partition, &bytes, log, with_ids) {
+        ReadBatch::Batch { bytes, .. } => match read(partition, &bytes, log, ids) {
             Ok(entries) => entries.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error)],
         },
@@ -101,7 +115,7 @@ fn entries(log: &Log, partition: u32, step: ReadBatch, with_ids: bool) -> Vec<Re
     }
 }
 
-fn read(partition: u32, bytes: &[u8], log: &Log, with_ids: bool) -> Result<Vec<LogEntry>, SourceError> {
+fn read(partition: u32, bytes: &[u8], log: &Log, ids: Option<Ids<'_>>) -> Result<Vec<LogEntry>, SourceError> {
     let (batch, _) = Batch::parse(bytes)?;
     let header = batch.header();
     let is_control = header.attributes.is_control();
@@ -116,15 +130,27 @@ fn read(partition: u32, bytes: &[u8], log: &Log, with_ids: bool) -> Result<Vec<L
         let offset = offset.get();
         entries.push(match is_control {
             true => LogEntry::Marker { partition, offset },
-            false => LogEntry::Event(LogEvent { partition, offset, id: id(&record).filter(|_| with_ids) }),
+            false => LogEntry::Event(LogEvent { partition, offset, id: ids.and_then(|ids| ids.of(&record)) }),
         });
     }
     Ok(entries)
 }
 
-/// What an effect without a place calls its event: the key, or without one the value, where that is a short text.
-fn id(record: &RecordView<'_>) -> Option<String> {
-    let bytes = record.key.or(record.value)?;
-    let text = std::str::from_utf8(bytes).ok()?.trim();
-    (!text.is_empty() && text.len() <= NAME_LIMIT_BYTES).then(|| text.to_owned())
+/// What an effect without a place calls its event.
+#[derive(Clone, Copy, Debug)]
+pub enum Ids<'a> {
+    /// The key, or without one the value, where that is a short text.
+    KeyOrValue,
+    /// What the template makes of the value; none where it is no JSON, or lacks a field.
+    Template(&'a IdTemplate),
+}
+
+impl Ids<'_> {
+    fn of(self, record: &RecordView<'_>) -> Option<String> {
+        let text = match self {
+            Ids::KeyOrValue => std::str::from_utf8(record.key.or(record.value)?).ok()?.trim().to_owned(),
+            Ids::Template(template) => template.id_of_json(record.value?)?,
+        };
+        (!text.is_empty() && text.len() <= NAME_LIMIT_BYTES).then_some(text)
+    }
 }

@@ -3,6 +3,7 @@
 
 mod effects;
 mod evidence;
+mod expect;
 mod offsets;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -33,7 +34,8 @@ use crate::cli::session::{find_topic, note, open_view};
 use crate::cli::table::Format;
 
 use effects::FileEffects;
-use evidence::{Effects, LogAndEffects};
+use evidence::{Effects, Ids, LogAndEffects};
+use expect::Expected;
 #[cfg(feature = "postgres")]
 use postgres::{PostgresEffects, PostgresReader};
 #[cfg(feature = "sqlite")]
@@ -59,6 +61,9 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
     // Where no sidecar keeps the offset, the group does; both are read before the effects.
     let before = open_view(global)?;
     let effects = FileEffects::open(path, state.as_ref())?;
+    if state.is_some() {
+        refuse_id(args, &path.display())?;
+    }
     let view = open_view(global)?;
     if state.is_none() {
         find_group(before.state(), &args.group)?;
@@ -69,7 +74,7 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
     let mut verdicts = Vec::new();
     for topic in &topics {
         let facts = facts(before.state(), view.state(), &args.group, topic, next.as_ref());
-        verdicts.push(judge(view.state(), topic, &topics, &effects, &facts)?);
+        verdicts.push(judge(view.state(), (topic, &topics), &effects, args, &facts)?);
     }
     if let Some(bytes) = effects.missing_bytes() {
         note(
@@ -89,8 +94,7 @@ fn check_file(global: &Global, args: &CheckArgs, path: &Path) -> Result<(), Fail
             ),
         );
     }
-    show(global, &verdicts)?;
-    answer(&verdicts, args.drained)
+    conclude(global, args, view.state(), &topics, &verdicts)
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -148,13 +152,13 @@ fn check_database(
     let view = open_view(global)?;
     let topics = topics(view.state(), args, Some(next))?;
     refuse_other_log(view.state(), &topics, marks, place)?;
+    refuse_id(args, place)?;
     let mut verdicts = Vec::new();
     for topic in &topics {
         let facts = facts(view.state(), view.state(), &args.group, topic, Some(next));
-        verdicts.push(judge(view.state(), topic, &topics, effects, &facts)?);
+        verdicts.push(judge(view.state(), (topic, &topics), effects, args, &facts)?);
     }
-    show(global, &verdicts)?;
-    answer(&verdicts, args.drained)
+    conclude(global, args, view.state(), &topics, &verdicts)
 }
 
 /// The group's offset counts; it is read before the records, which can only be further.
@@ -184,7 +188,7 @@ fn check_topic(global: &Global, args: &CheckArgs, name: &str) -> Result<(), Fail
                 facts.log_start = from;
             }
         }
-        let mut verdict = judge(view.state(), topic, &topics, &effects, &facts)?;
+        let mut verdict = judge(view.state(), (topic, &topics), &effects, args, &facts)?;
         if !unjudged.is_empty() {
             // The audit took what is not judged for deleted.
             verdict.cannot_tell.retain(|sentence| !sentence.contains("deleted from the log"));
@@ -192,8 +196,7 @@ fn check_topic(global: &Global, args: &CheckArgs, name: &str) -> Result<(), Fail
         }
         verdicts.push(verdict);
     }
-    show(global, &verdicts)?;
-    answer(&verdicts, args.drained)
+    conclude(global, args, view.state(), &topics, &verdicts)
 }
 
 /// What the group's offset says of the topic that its records go to. Refuses another topic.
@@ -220,12 +223,12 @@ fn outlet_of(group: &Group, key: &PartitionKey, out: &Topic) -> Result<Option<Ou
 /// The verdict on one of the topics that the effects are of.
 fn judge(
     state: &State,
-    topic: &Topic,
-    topics: &[Topic],
+    (topic, topics): (&Topic, &[Topic]),
     effects: &dyn Effects,
+    args: &CheckArgs,
     facts: &[PartitionFacts],
 ) -> Result<Verdict, Failure> {
-    let mut evidence = LogAndEffects::new(state, topic, topics, effects);
+    let mut evidence = LogAndEffects::new(state, topic, topics, effects, ids(args));
     let question = Question { topic: &topic.name, partitions: facts };
     audit(&question, &Limits::default(), &mut evidence)
         .map_err(|error| Failure::storage(format!("{}: {error}", topic.name)).because(error))
@@ -239,6 +242,17 @@ fn refuse_other_group(state: Option<&FileState>, group: &str, path: &Path) -> Re
             path.display(),
             state.group
         ))),
+    }
+}
+
+/// What `run` wrote names its events by their places, which no template could better.
+fn refuse_id(args: &CheckArgs, place: &dyn std::fmt::Display) -> Result<(), Failure> {
+    match (&args.id, &args.expect) {
+        (Some(_), None) => Err(Failure::usage(format!(
+            "{place} names the place of each event; --id is for files of your own"
+        ))
+        .hint("leave --id away, or name a file with --expect")),
+        _ => Ok(()),
     }
 }
 
@@ -311,10 +325,34 @@ fn facts(
     (0..topic.partitions).map(fact).collect()
 }
 
-fn show(global: &Global, verdicts: &[Verdict]) -> Result<(), Failure> {
+/// What events are called in files of the user's.
+fn ids(args: &CheckArgs) -> Ids<'_> {
+    args.id.as_ref().map_or(Ids::KeyOrValue, Ids::Template)
+}
+
+/// Shows the verdicts, after that on the expectation, if there is one; all of them make the exit code.
+fn conclude(
+    global: &Global,
+    args: &CheckArgs,
+    state: &State,
+    topics: &[Topic],
+    verdicts: &[Verdict],
+) -> Result<(), Failure> {
+    let expected =
+        args.expect.as_ref().map(|path| expect::compare(state, topics, path, ids(args))).transpose()?;
+    show(global, verdicts, expected.as_ref())?;
+    let answered = answer(verdicts, args.drained);
+    expected.as_ref().map_or(Ok(()), expect::Expected::answer).and(answered)
+}
+
+fn show(global: &Global, verdicts: &[Verdict], expected: Option<&Expected>) -> Result<(), Failure> {
     printed(|out| {
         use std::io::Write;
-        match (Format::from(global.format), verdicts) {
+        let format = Format::from(global.format);
+        if let Some(expected) = expected {
+            expected.write(out, format)?;
+        }
+        match (format, verdicts) {
             (Format::Json, [verdict]) => {
                 serde_json::to_writer_pretty(&mut *out, verdict)?;
                 writeln!(out)
