@@ -7,12 +7,17 @@ use crate::types::{Timestamp, TopicPartition};
 impl Broker {
     pub(super) fn join(&mut self, now: Timestamp, group: &str, who: &Who) -> Result<Answer, Refusal> {
         let outcome = self.state.coordinator.join(now, group, who)?;
-        self.apply(now, outcome, Reply::Joined)
+        self.classic.check_no_living_members(group)?;
+        let answer = self.apply(now, outcome, Reply::Joined)?;
+        self.classic.embedded_joins(group);
+        Ok(answer)
     }
 
     pub(super) fn leave(&mut self, now: Timestamp, group: &str, held: &Ownership) -> Result<Answer, Refusal> {
         let outcome = self.state.coordinator.leave(now, group, held)?;
-        self.apply(now, outcome, |()| Reply::Done)
+        let answer = self.apply(now, outcome, |()| Reply::Done)?;
+        self.classic.embedded_leaves(group);
+        Ok(answer)
     }
 
     pub(super) fn delete_group(
@@ -22,6 +27,7 @@ impl Broker {
         who: &Who,
         note: Option<&str>,
     ) -> Result<Answer, Refusal> {
+        self.classic.check_no_living_members(group)?;
         let outcome = self.state.coordinator.delete_group(group, who, note)?;
         self.apply(now, outcome, |_| Reply::Done)
     }
@@ -34,6 +40,7 @@ impl Broker {
         who: &Who,
         note: Option<&str>,
     ) -> Result<Answer, Refusal> {
+        self.classic.check_no_living_members(group)?;
         let outcome = self.state.coordinator.delete_offsets(group, partitions, who, note)?;
         self.apply(now, outcome, |_| Reply::Done)
     }

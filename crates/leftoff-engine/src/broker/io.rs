@@ -10,6 +10,7 @@ use leftoff_wire::{Offset, Run};
 use crate::broker::PartitionId;
 use crate::broker::metadata::Topic;
 use crate::broker::settings::SettingError;
+use crate::coordinator::classic::{MemberReply, MemberRequest};
 use crate::coordinator::{Commit, CommitError, Flags, Group, GroupError, Ownership, Who};
 use crate::disk::{Disk, DiskFile};
 use crate::log::LogError;
@@ -145,6 +146,8 @@ pub enum Request {
         /// What [`Request::Join`] answered.
         ownership: Ownership,
     },
+    /// A member of a group asks over the wire.
+    Member(MemberRequest),
     /// Forget a group.
     DeleteGroup {
         /// Which group.
@@ -225,6 +228,8 @@ pub enum Reply {
     Groups(Vec<Group>),
     /// How far a source was read; `None` if it never was.
     Progress(Option<SourceProgress>),
+    /// A member's answer.
+    Member(MemberReply),
     /// Refused; nothing has changed.
     Refused(Refusal),
 }

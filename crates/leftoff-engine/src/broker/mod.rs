@@ -12,6 +12,7 @@ pub mod doctor;
 mod groups;
 mod io;
 mod marks;
+mod members;
 mod metadata;
 mod produce;
 mod recovery;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use leftoff_wire::record_batch::{BatchBuilder, Batches};
 use leftoff_wire::{Offset, Uuid};
 
+use crate::coordinator::classic::{Classic, GroupConfig};
 use crate::disk::{Disk, OpenHow};
 use crate::log::{LogError, Mark};
 use crate::types::Timestamp;
@@ -97,6 +99,8 @@ pub struct BrokerConfig {
     pub snapshot_every_records: u64,
     /// The same at a clean stop.
     pub snapshot_at_stop_records: u64,
+    /// What members of groups must keep to.
+    pub groups: GroupConfig,
 }
 
 impl Default for BrokerConfig {
@@ -107,6 +111,7 @@ impl Default for BrokerConfig {
             offsets_retention_bytes: 1024 * 1024 * 1024,
             snapshot_every_records: 20_000,
             snapshot_at_stop_records: 5_000,
+            groups: GroupConfig::default(),
         }
     }
 }
@@ -119,6 +124,8 @@ pub struct Broker {
     state: State,
     marks: Marks,
     rounds: Rounds,
+    /// Members of groups that come over the wire, as they live.
+    classic: Classic,
     outputs: VecDeque<Output>,
     latched: Option<String>,
     /// Names of topics whose deletion is recorded and not yet on disk.
@@ -160,13 +167,14 @@ impl Broker {
         match input {
             Input::Request { id, request } => {
                 let waits_for = self.rounds.open;
-                match self.decide(now, request) {
+                match self.decide(now, id, request) {
                     Ok(Answer::WithRound(reply)) => self.rounds.park(self.rounds.open, id, reply),
                     Ok(Answer::WithNextRound(reply)) => self.rounds.park(self.rounds.open.next(), id, reply),
                     Ok(Answer::Reports(reply)) => match self.rounds.unfinished_state() {
                         Some(round) => self.rounds.park(round, id, reply),
                         None => self.outputs.push_back(Output::Reply { id, reply }),
                     },
+                    Ok(Answer::ByItself) => {}
                     Err(refusal) => self.refuse(id, refusal),
                 }
                 debug_assert_eq!(waits_for, self.rounds.open, "a request belongs to one round");
@@ -187,14 +195,24 @@ impl Broker {
             return None;
         }
         let rest = self.marks.is_dirty().then_some(Timestamp::from_ms(self.last_append.as_ms() + REST_MS));
-        Some(rest.map_or(self.next_retention, |rest| rest.min(self.next_retention)))
+        [rest, self.classic.next_deadline(), Some(self.next_retention)].into_iter().flatten().min()
     }
 
-    /// Does what is due by now.
+    /// Does what is due by now. Everything that has arrived was handed over before: a member whose heartbeat lies in a queue is alive. A
+    /// caller that cannot say so calls [`Broker::handle_deadline_heard`].
     pub fn handle_deadline(&mut self, now: Timestamp) {
+        self.handle_deadline_heard(now, now);
+    }
+
+    /// Does what is due by now, but members of groups are given up only for a silence until `heard_until`: the moment until which everything
+    /// that had arrived then was handed over, so the arrival of the oldest input that still waits, or `now` if none does.
+    ///
+    /// While inputs wait, [`Broker::next_deadline`] may lie in the past: hand them over first.
+    pub fn handle_deadline_heard(&mut self, now: Timestamp, heard_until: Timestamp) {
         if self.latched.is_some() {
             return;
         }
+        self.member_deadlines(now, heard_until);
         if self.marks.is_dirty() && now.as_ms() >= self.last_append.as_ms() + REST_MS {
             self.rounds.sync_marks = true;
         }
@@ -227,7 +245,7 @@ impl Broker {
         self.marks.close().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
     }
 
-    fn decide(&mut self, now: Timestamp, request: Request) -> Result<Answer, Refusal> {
+    fn decide(&mut self, now: Timestamp, id: RequestId, request: Request) -> Result<Answer, Refusal> {
         if let Some(reason) = &self.latched {
             return Err(Refusal::Latched(reason.clone()));
         }
@@ -244,6 +262,7 @@ impl Broker {
             Request::CommitSet(set) => self.commit_set(now, set),
             Request::Join { group, who } => self.join(now, &group, &who),
             Request::Leave { group, ownership } => self.leave(now, &group, &ownership),
+            Request::Member(request) => Ok(self.member_request(now, id, request)),
             Request::DeleteGroup { group, who, note } => {
                 self.delete_group(now, &group, &who, note.as_deref())
             }
@@ -302,7 +321,7 @@ impl Broker {
             return;
         }
         for (id, reply) in self.rounds.release(round) {
-            self.outputs.push_back(Output::Reply { id, reply });
+            self.send(now, id, reply);
         }
         if let Err(error) = self.renew_snapshot(self.config.snapshot_every_records) {
             self.storage_failed(error.to_string());
@@ -409,6 +428,7 @@ impl Broker {
             let reply = Reply::Refused(Refusal::Latched(why.clone()));
             self.outputs.push_back(Output::Reply { id, reply });
         }
+        self.release_members(&why);
         self.latched = Some(why);
     }
 
@@ -482,6 +502,8 @@ enum Answer {
     WithNextRound(Reply),
     /// It reports state, and waits for the round in which that state last changed.
     Reports(Reply),
+    /// It has gone its way already, or will.
+    ByItself,
 }
 
 /// Writes the reserve file in full: a file with holes would reserve nothing.

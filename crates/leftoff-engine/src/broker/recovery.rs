@@ -25,6 +25,7 @@ use crate::broker::{
     State, built, make_reserve,
 };
 use crate::coordinator::ReplayError;
+use crate::coordinator::classic::Classic;
 use crate::disk::Disk;
 use crate::log::{Access, Dirty, Log, LogConfig, LogError, Mark, ReadBatch};
 use crate::types::Timestamp;
@@ -162,6 +163,7 @@ impl Broker {
             state,
             marks,
             rounds: Rounds::new(),
+            classic: Classic::default(),
             outputs: VecDeque::new(),
             latched: None,
             deleting: BTreeSet::new(),
@@ -172,6 +174,7 @@ impl Broker {
             recovered,
         };
         broker.finish_opening(now, &deleted)?;
+        broker.load_members(now);
         Ok(broker)
     }
 

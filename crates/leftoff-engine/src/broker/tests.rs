@@ -3,6 +3,7 @@
 
 mod ahead;
 mod damage;
+mod members;
 mod quick_start;
 mod rig;
 mod space;

@@ -4,8 +4,7 @@ use leftoff_wire::{Offset, consumer_offsets::OffsetCommitValue};
 
 use super::{
     Coordinator, Entry, Group, Record, Source, Who, Why,
-    membership::metadata_record,
-    outcome::{offset_record, source_record},
+    outcome::{group_record, offset_record, source_record},
     story::Story,
 };
 
@@ -45,11 +44,12 @@ impl Coordinator {
 
 fn carried_membership(group: &Group, below: Offset) -> Option<Record> {
     let slot = group.metadata_slot().filter(|slot| slot.at < below)?;
-    let since = slot.live?;
+    slot.live?;
+    let value = group.metadata_value()?;
     let who = group.members().first().cloned().unwrap_or_else(Who::unknown);
     let story =
         Story { generation: Some(group.generation()), prev: Some(slot.at), ..Story::new(Why::Carried, &who) };
-    Some(metadata_record(group.name(), &story, since, group.generation(), group.members()))
+    Some(group_record(group.name(), Some(value), &story))
 }
 
 fn carried_offset(group: &Group, topic: &str, partition: i32, entry: &Entry) -> Record {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use leftoff_wire::consumer_offsets::GroupMetadataValue;
 use leftoff_wire::{Committed, Offset, Uuid};
 
 use super::{Flags, Ownership, PartitionKey, Who, Why};
@@ -15,6 +16,8 @@ pub struct Group {
     members: Vec<Who>,
     /// The last group metadata record; its value is the time in it.
     metadata: Option<Slot<Timestamp>>,
+    /// What that record says, unless it is a tombstone.
+    metadata_value: Option<GroupMetadataValue>,
     /// Topic, then partition: Kafka's key, so that a topic made anew replaces the offsets of the one before.
     offsets: BTreeMap<String, BTreeMap<i32, Slot<Entry>>>,
 }
@@ -115,6 +118,16 @@ impl Group {
         self.metadata.as_ref()?.live
     }
 
+    /// What the last group metadata record says: protocol, leader, members with subscription and assignment.
+    pub fn metadata_value(&self) -> Option<&GroupMetadataValue> {
+        self.metadata_value.as_ref()
+    }
+
+    /// Whether an embedded runner holds the group, or held it when its process died.
+    pub fn is_held_embedded(&self) -> bool {
+        self.metadata_value.as_ref().is_some_and(super::membership::is_embedded)
+    }
+
     /// Who holds the group, if somebody does.
     pub fn owner(&self) -> Option<Ownership> {
         let member = self.members.first()?;
@@ -137,6 +150,7 @@ impl Group {
             generation: 0,
             members: Vec::new(),
             metadata: None,
+            metadata_value: None,
             offsets: BTreeMap::new(),
         }
     }
@@ -170,11 +184,18 @@ impl Group {
     }
 
     /// For replay only. The generation never falls, not even through a deletion, as long as the log remembers it.
-    pub(super) fn put_metadata(&mut self, slot: Slot<Timestamp>, generation: i32, members: Vec<Who>) {
+    pub(super) fn put_metadata(
+        &mut self,
+        slot: Slot<Timestamp>,
+        generation: i32,
+        members: Vec<Who>,
+        value: Option<GroupMetadataValue>,
+    ) {
         assert!(generation >= self.generation, "the generation of group {} fell", self.name);
         self.generation = generation;
         self.members = members;
         self.metadata = Some(slot);
+        self.metadata_value = value;
     }
 
     /// For replay only: forgets tombstones whose record lies below. Whether anything is left.

@@ -83,13 +83,7 @@ pub(super) fn check_free(group: Option<&Group>, name: &str) -> Result<(), GroupE
 }
 
 /// The record that says who holds a group, from `since` on.
-pub(super) fn metadata_record(
-    name: &str,
-    story: &Story,
-    since: Timestamp,
-    generation: i32,
-    members: &[Who],
-) -> Record {
+fn metadata_record(name: &str, story: &Story, since: Timestamp, generation: i32, members: &[Who]) -> Record {
     let leader = members.first();
     let value = GroupMetadataValue {
         protocol_type: PROTOCOL_TYPE.to_owned(),
@@ -100,6 +94,12 @@ pub(super) fn metadata_record(
         members: members.iter().map(member_metadata).collect(),
     };
     group_record(name, Some(&value), story)
+}
+
+/// Whether a record tells of an embedded runner: nobody who comes over the wire has no session timeout.
+pub(super) fn is_embedded(value: &GroupMetadataValue) -> bool {
+    value.protocol.as_deref() == Some(PROTOCOL)
+        && matches!(value.members.as_slice(), [member] if member.session_timeout_ms == 0)
 }
 
 fn member_metadata(member: &Who) -> MemberMetadata {

@@ -9,6 +9,7 @@
 //! caller's business.
 
 mod carry;
+pub mod classic;
 mod commit;
 mod delete;
 mod error;

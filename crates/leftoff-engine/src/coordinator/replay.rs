@@ -97,7 +97,8 @@ impl Coordinator {
             return Err(ReplayError::GenerationFell { at, group: group.to_owned(), generation, last });
         }
         let slot = Slot { at, live: membership.since };
-        self.group_mut(group).put_metadata(slot, membership.generation, membership.members);
+        let Membership { generation, members, value, .. } = membership;
+        self.group_mut(group).put_metadata(slot, generation, members, value);
         self.counts.missing_records += missing;
         Ok(())
     }
@@ -126,6 +127,7 @@ struct Membership {
     since: Option<Timestamp>,
     generation: i32,
     members: Vec<Who>,
+    value: Option<GroupMetadataValue>,
 }
 
 /// A record names the one before it under its key. Whoever was decided before that one was replayed names an older one: a fork, which we
@@ -162,7 +164,7 @@ fn entry(at: Offset, value: &[u8], story: Story) -> Result<Entry, ReplayError> {
 fn membership(at: Offset, value: Option<&[u8]>, story: &Story, last: i32) -> Result<Membership, ReplayError> {
     let Some(value) = value else {
         let generation = story.generation.unwrap_or(last);
-        return Ok(Membership { since: None, generation, members: Vec::new() });
+        return Ok(Membership { since: None, generation, members: Vec::new(), value: None });
     };
     let value = GroupMetadataValue::decode(value).map_err(|error| bad(at, error))?;
     let software = |member_id: &str| {
@@ -174,7 +176,7 @@ fn membership(at: Offset, value: Option<&[u8]>, story: &Story, last: i32) -> Res
         .map(|m| Who::new(&m.member_id, &m.client_id, &m.client_host, software(&m.member_id)))
         .collect();
     let since = Some(Timestamp::from_ms(value.current_state_timestamp_ms));
-    Ok(Membership { since, generation: value.generation, members })
+    Ok(Membership { since, generation: value.generation, members, value: Some(value) })
 }
 
 pub(super) fn decode_key(at: Offset, key: &[u8]) -> Result<Key, ReplayError> {
