@@ -7,10 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread::Scope;
 use std::time::Duration;
 
-use super::lanes::Work;
+use super::lanes::{Work, size_bytes};
 use super::saver::Saved;
 use crate::handler::{Answer, Delivery, Handler, HandlerError};
 
+/// What all workers together may have in hand, in bytes of events: one that would have more waits until it has nothing. A handler's
+/// process has as much again, in lines.
+const MAX_IN_HAND_BYTES: usize = 32 << 20;
 /// How often a handler with nothing to do is looked after.
 const IDLE: Duration = Duration::from_millis(100);
 /// How long a worker that could take more events waits for an answer before it looks whether there are any.
@@ -48,6 +51,7 @@ struct Station {
     jobs: Sender<Job>,
     depth: usize,
     in_hand: usize,
+    in_hand_bytes: usize,
 }
 
 impl Crew {
@@ -61,7 +65,7 @@ impl Crew {
         let mut workers = Vec::new();
         for (worker, handler) in handlers.into_iter().enumerate() {
             let (jobs, work) = channel();
-            workers.push(Station { jobs, depth: handler.depth(), in_hand: 0 });
+            workers.push(Station { jobs, depth: handler.depth(), in_hand: 0, in_hand_bytes: 0 });
             let news = news.clone();
             scope.spawn(move || Worker { worker, handler, jobs: work, news }.work(drain));
         }
@@ -80,7 +84,12 @@ impl Crew {
 
     /// Those that can take one more, the least busy first.
     pub(super) fn with_room(&self) -> Vec<usize> {
-        let has_room = |worker: &usize| self.workers[*worker].in_hand < self.workers[*worker].depth;
+        let has_much =
+            self.workers.iter().map(|station| station.in_hand_bytes).sum::<usize>() >= MAX_IN_HAND_BYTES;
+        let has_room = |worker: &usize| match self.workers[*worker].in_hand {
+            0 => true,
+            in_hand => in_hand < self.workers[*worker].depth && !has_much,
+        };
         let mut workers: Vec<usize> = (0..self.workers.len()).filter(has_room).collect();
         workers.sort_by_key(|worker| self.workers[*worker].in_hand);
         workers
@@ -89,12 +98,14 @@ impl Crew {
     pub(super) fn give(&mut self, worker: usize, work: Work, topic: Arc<str>, attempt: u32) {
         let station = &mut self.workers[worker];
         station.in_hand += 1;
+        station.in_hand_bytes += size_bytes(&work.event);
         station.jobs.send(Job { work, topic, attempt }).expect("a worker lives until it is dismissed");
     }
 
     /// A worker has one event less.
-    pub(super) fn took_back(&mut self, worker: usize) {
+    pub(super) fn took_back(&mut self, worker: usize, work: &Work) {
         self.workers[worker].in_hand -= 1;
+        self.workers[worker].in_hand_bytes -= size_bytes(&work.event);
     }
 }
 

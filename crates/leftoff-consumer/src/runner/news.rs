@@ -76,7 +76,7 @@ impl<'a> Runner<'a> {
     fn out_of_hands(&mut self, worker: usize, work: &Work) {
         self.in_hand.remove(&(work.ticket.id, work.ticket.offset));
         if let Hands::Crew(crew) = &mut self.hands {
-            crew.took_back(worker);
+            crew.took_back(worker, work);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::sink::{LastEvent, Mark, SinkError, Written};
 use crate::source::SourceError;
 use crate::testing::*;
 
+mod bounds;
 mod crash_loops;
 mod crew;
 mod policies;
