@@ -84,7 +84,15 @@ pub fn target() -> anyhow::Result<PathBuf> {
 }
 
 fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What the cargo that runs us has told us of ourselves: a build script that looks at it would run again each time.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
 
 /// The path in one of cargo's messages, if it is about an executable.

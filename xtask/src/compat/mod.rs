@@ -9,6 +9,7 @@ mod kafka;
 mod kafka_dump;
 mod leftoff;
 mod postgres;
+mod storm;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -38,6 +39,11 @@ const JUDGES: &[Judge] = &[
         about: "PostgreSQL holds each event's rows once, whoever is killed; LEFTOFF_KILLS says how often",
         run: postgres::run,
     },
+    Judge {
+        name: "storm",
+        about: "random flags, handlers that lie, kills: nothing lost, exactly once where promised; --seed N --runs N for more",
+        run: storm::run,
+    },
 ];
 
 /// What a judge says.
@@ -59,6 +65,11 @@ pub fn command(names: &[&str]) -> anyhow::Result<ExitCode> {
     if names == ["--list"] {
         JUDGES.iter().for_each(|judge| println!("{:<12} {}", judge.name, judge.about));
         return Ok(ExitCode::SUCCESS);
+    }
+    if let ["storm", flags @ ..] = names
+        && !flags.is_empty()
+    {
+        return storm::command(flags);
     }
     let mut all_passed = true;
     for judge in chosen(names)? {

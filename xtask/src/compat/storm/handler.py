@@ -1,0 +1,81 @@
+"""A handler that lies. What it does with an event is drawn from the seed and the event's id; each lie is told once."""
+import hashlib, json, os, signal, sys, time
+
+folder, seed = sys.argv[1], sys.argv[2]
+runner = os.getppid()
+
+
+def drawn(event_id, what, of):
+    digest = hashlib.sha256(f"{seed} {event_id} {what}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") % of
+
+
+def first(name):
+    """Whether nobody was here before, on disk before anything is done about it."""
+    try:
+        os.close(os.open(os.path.join(folder, name), os.O_CREAT | os.O_EXCL))
+        return True
+    except FileExistsError:
+        return False
+
+
+def say(answer):
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def lie(event):
+    """Says or does something wrong. Whether a right answer still follows."""
+    kind = drawn(event["id"].split("#")[0], "kind", 9)
+    if kind == 0:
+        say({"id": event["id"], "error": "not today"})
+    elif kind == 1:
+        sys.exit(3)
+    elif kind == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == 3:
+        os.kill(runner, signal.SIGKILL)
+        while os.getppid() == runner:
+            time.sleep(0.001)
+        sys.exit(0)
+    elif kind == 4:
+        sys.stdout.write("garbage\n")
+        sys.stdout.flush()
+    elif kind == 5:
+        say({"id": "t/0/999999#1", "records": [{"id": "nobody's"}]})
+    elif kind == 6:
+        # Until it is killed, or its runner is gone.
+        while os.getppid() == runner:
+            time.sleep(0.005)
+        sys.exit(0)
+    elif kind == 7:
+        right(event)
+    elif kind == 8:
+        # A right answer, and then nobody knows whether it was heard.
+        right(event)
+        os.kill(runner, signal.SIGKILL)
+        sys.exit(0)
+    return kind in (4, 5, 7)
+
+
+def right(event):
+    value = json.loads(event["value"])
+    with open(os.path.join(folder, "handled"), "a") as handled:
+        handled.write(f"{runner} {event['partition']} {event['offset']} {event['key']}\n")
+    say({"id": event["id"], "records": [{"id": value["id"], "n": value["n"]}]})
+
+
+for line in iter(sys.stdin.readline, ""):
+    event = json.loads(line)
+    if event.get("stop"):
+        break
+    if "id" not in event:
+        continue
+    name = f"{event['partition']}-{event['offset']}"
+    if drawn(name, "lie", 100) < 8 and not os.path.exists(os.path.join(folder, "honest")) and first(f"lie-{name}"):
+        if not lie(event):
+            continue
+    if json.loads(event["value"]).get("bad"):
+        say({"id": event["id"], "error": "it cannot be handled", "retry": False})
+    else:
+        right(event)
