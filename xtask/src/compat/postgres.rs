@@ -20,6 +20,7 @@ mod refusals;
 mod resets;
 mod server;
 mod tls;
+mod types;
 
 use proxy::Proxy;
 use server::Server;
@@ -61,6 +62,7 @@ pub fn run() -> anyhow::Result<Verdict> {
     println!("postgres: seed {seed}");
     let mut judge =
         Judge { leftoff, server, folder: folder.path().to_owned(), random: seed, complaints: Vec::new() };
+    let types = judge.types()?;
     let cuts = judge.lost_answers()?;
     let kills = judge.kills(number("LEFTOFF_KILLS").unwrap_or(DEFAULT_KILLS))?;
     judge.resets()?;
@@ -71,7 +73,7 @@ pub fn run() -> anyhow::Result<Verdict> {
     judge.dead_letters()?;
     if judge.complaints.is_empty() {
         let what = format!(
-            "{EVENTS} events once each, through {kills} kills, {points} deaths at points of a save, {cuts} cuts around COMMIT and an overtaken runner; with and without TLS"
+            "{EVENTS} events once each, through {kills} kills, {points} deaths at points of a save, {cuts} cuts around COMMIT and an overtaken runner; with and without TLS; {types} values in columns of each type"
         );
         Ok(Verdict::Passed(what))
     } else {

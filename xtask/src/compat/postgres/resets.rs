@@ -11,7 +11,7 @@ impl Judge {
     pub(super) fn resets(&mut self) -> anyhow::Result<()> {
         let place = self.place();
         self.make_table(GROUP)?;
-        self.to_the_end(&place)?;
+        self.runs_to_the_end(&place)?;
         let before = self.counts()?;
         for round in 0..4 {
             let to = self.below(300).to_string();
@@ -23,7 +23,7 @@ impl Judge {
                 run.kill().context("cannot kill a run")?;
                 run.wait().context("a killed run")?;
             }
-            self.to_the_end(&place)?;
+            self.runs_to_the_end(&place)?;
             self.audit(GROUP)?;
             let after = self.counts()?;
             self.expect(GROUP, after == before, &format!("round {round}: {after:?} rows, not {before:?}"));
@@ -33,7 +33,7 @@ impl Judge {
         Ok(())
     }
 
-    fn to_the_end(&mut self, place: &str) -> anyhow::Result<()> {
+    fn runs_to_the_end(&mut self, place: &str) -> anyhow::Result<()> {
         let run = self.runner(GROUP, place, &[])?.wait_with_output().context("a run")?;
         let told = String::from_utf8_lossy(&run.stderr).into_owned();
         self.expect(GROUP, run.status.success(), &told);
