@@ -593,7 +593,7 @@ impl Run {
                     oracle::groups_prefix(&self.history, &values_of(groups.iter())).map_err(Stop::Wrong)?;
                 self.history.offsets[..count].iter_mut().for_each(|fact| fact.is_known = true);
             }
-            Reply::Topic(_) | Reply::Done | Reply::Progress(_) | Reply::Member(_) => {}
+            Reply::Topic(_) | Reply::Done | Reply::Progress(_) | Reply::Member(_) | Reply::Group(_) => {}
         }
         if self.not_written.contains(&id) {
             return Err(Stop::Wrong(format!("{id:?} was acknowledged and is in no log")));

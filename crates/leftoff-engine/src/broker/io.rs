@@ -10,7 +10,7 @@ use leftoff_wire::{Offset, Run};
 use crate::broker::PartitionId;
 use crate::broker::metadata::Topic;
 use crate::broker::settings::SettingError;
-use crate::coordinator::classic::{MemberReply, MemberRequest};
+use crate::coordinator::classic::{GroupReply, GroupRequest, MemberReply, MemberRequest};
 use crate::coordinator::{Commit, CommitError, Flags, Group, GroupError, Ownership, Who};
 use crate::disk::{Disk, DiskFile};
 use crate::log::LogError;
@@ -148,6 +148,8 @@ pub enum Request {
     },
     /// A member of a group asks over the wire.
     Member(MemberRequest),
+    /// Somebody asks about groups over the wire, by Kafka's rules.
+    Group(GroupRequest),
     /// Forget a group.
     DeleteGroup {
         /// Which group.
@@ -230,6 +232,8 @@ pub enum Reply {
     Progress(Option<SourceProgress>),
     /// A member's answer.
     Member(MemberReply),
+    /// About groups, by Kafka's rules.
+    Group(GroupReply),
     /// Refused; nothing has changed.
     Refused(Refusal),
 }

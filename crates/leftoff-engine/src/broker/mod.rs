@@ -9,6 +9,7 @@ pub mod backup;
 mod commit_set;
 pub mod directory;
 pub mod doctor;
+mod group_requests;
 mod groups;
 mod io;
 mod marks;
@@ -263,6 +264,7 @@ impl Broker {
             Request::Join { group, who } => self.join(now, &group, &who),
             Request::Leave { group, ownership } => self.leave(now, &group, &ownership),
             Request::Member(request) => Ok(self.member_request(now, id, request)),
+            Request::Group(request) => self.group_request(now, request),
             Request::DeleteGroup { group, who, note } => {
                 self.delete_group(now, &group, &who, note.as_deref())
             }

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod damage;
+mod group_requests;
 mod members;
 mod quick_start;
 mod rig;

@@ -117,7 +117,7 @@ fn check_named_once(offsets: &[OffsetToCommit]) -> Result<(), GroupError> {
 }
 
 /// What is odd about an offset, or why it is refused.
-fn judge(
+pub(super) fn judge(
     commit: &Commit,
     offset: &OffsetToCommit,
     before: Option<&Entry>,
@@ -143,7 +143,7 @@ fn judge(
     .collect())
 }
 
-fn record(
+pub(super) fn record(
     now: Timestamp,
     commit: &Commit,
     offset: &OffsetToCommit,

@@ -78,6 +78,6 @@ impl Coordinator {
 }
 
 /// The generation goes along, so that a group of the same name goes on above it.
-fn story(group: &Group, who: &Who, note: Option<&str>) -> Story {
+pub(super) fn story(group: &Group, who: &Who, note: Option<&str>) -> Story {
     Story { generation: Some(group.generation()), note: story::note(note), ..Story::new(Why::Deleted, who) }
 }

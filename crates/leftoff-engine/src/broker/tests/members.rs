@@ -7,28 +7,36 @@ use leftoff_wire::Uuid;
 use crate::broker::{Broker, BrokerConfig, Input, Output, Refusal, Reply, Request, RequestId, SyncJob};
 use crate::coordinator::Who;
 use crate::coordinator::classic::{
-    Client, GroupConfig, Heartbeat, JoinGroup, MemberReply, MemberRequest, Protocol, SyncGroup,
+    Client, GroupConfig, GroupReply, GroupRequest, Heartbeat, JoinGroup, MemberReply, MemberRequest,
+    Protocol, SyncGroup,
 };
 use crate::disk::Disk;
 use crate::disk::mem::MemDisk;
 use crate::types::Timestamp;
 
-struct Rig {
+pub struct Rig {
     disk: Arc<dyn Disk>,
-    broker: Broker,
-    now: i64,
+    pub broker: Broker,
+    pub now: i64,
     asked: u64,
     sync: Option<SyncJob>,
     said: Vec<String>,
+    /// The last answer about groups.
+    about: Option<GroupReply>,
 }
 
 impl Rig {
     fn open(disk: &Arc<dyn Disk>, now: i64) -> Rig {
-        let groups = GroupConfig { initial_rebalance_delay_ms: 0, ..GroupConfig::default() };
+        Rig::open_with(disk, now, false)
+    }
+
+    pub fn open_with(disk: &Arc<dyn Disk>, now: i64, strict_commits: bool) -> Rig {
+        let groups = GroupConfig { initial_rebalance_delay_ms: 0, strict_commits, ..GroupConfig::default() };
         let config = BrokerConfig { groups, ..BrokerConfig::default() };
         let id = Uuid::from_bytes([1; 16]);
         let broker = Broker::open(disk.clone(), Timestamp::from_ms(now), id, config).unwrap();
-        let mut rig = Rig { disk: disk.clone(), broker, now, asked: 0, sync: None, said: Vec::new() };
+        let mut rig =
+            Rig { disk: disk.clone(), broker, now, asked: 0, sync: None, said: Vec::new(), about: None };
         rig.settle();
         rig
     }
@@ -43,7 +51,7 @@ impl Rig {
         rig
     }
 
-    fn ask(&mut self, request: Request) {
+    pub fn ask(&mut self, request: Request) {
         self.asked += 1;
         let request = Input::Request { id: RequestId(self.asked), request };
         self.broker.handle(Timestamp::from_ms(self.now), request);
@@ -54,9 +62,21 @@ impl Rig {
         while let Some(output) = self.broker.poll_output() {
             match output {
                 Output::Sync(job) => assert!(self.sync.replace(job).is_none()),
+                Output::Reply { reply: Reply::Group(reply), id } => {
+                    self.said.push(format!("{} {:?}", id.0, Reply::Group(reply.clone())));
+                    self.about = Some(reply);
+                }
                 Output::Reply { id, reply } => self.said.push(format!("{} {}", id.0, words(reply))),
             }
         }
+    }
+
+    /// Asks about groups, and has the answer as soon as the disk has.
+    pub fn group(&mut self, request: GroupRequest) -> GroupReply {
+        self.ask(Request::Group(request));
+        self.settle();
+        self.take_said();
+        self.about.take().unwrap()
     }
 
     fn synced(&mut self, result: std::io::Result<()>) {
@@ -65,7 +85,7 @@ impl Rig {
         self.drain();
     }
 
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.drain();
         while let Some(job) = self.sync.take() {
             let result = job.run(&*self.disk);
@@ -75,13 +95,13 @@ impl Rig {
         }
     }
 
-    fn deadline(&mut self, heard_until: i64) {
+    pub fn deadline(&mut self, heard_until: i64) {
         let (now, heard) = (Timestamp::from_ms(self.now), Timestamp::from_ms(heard_until));
         self.broker.handle_deadline_heard(now, heard);
         self.drain();
     }
 
-    fn take_said(&mut self) -> Vec<String> {
+    pub fn take_said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said)
     }
 }
@@ -107,11 +127,11 @@ fn name(member_id: &str) -> &str {
     member_id.split('-').next().unwrap_or_default()
 }
 
-fn member_id(client: &str) -> String {
+pub fn member_id(client: &str) -> String {
     format!("{client}-{}", Uuid::from_bytes([9; 16]))
 }
 
-fn join(client: &str) -> Request {
+pub fn join(client: &str) -> Request {
     Request::Member(MemberRequest::Join(JoinGroup {
         group: "g".to_owned(),
         member_id: String::new(),
@@ -119,7 +139,7 @@ fn join(client: &str) -> Request {
         session_timeout_ms: 10_000,
         rebalance_timeout_ms: 20_000,
         protocol_type: "consumer".to_owned(),
-        protocols: vec![Protocol { name: "range".to_owned(), metadata: Vec::new() }],
+        protocols: vec![Protocol { name: "range".to_owned(), metadata: subscription("t") }],
         client: Client { client_id: client.to_owned(), ..Client::default() },
         fresh_id: Uuid::from_bytes([9; 16]),
         requires_known_member_id: false,
@@ -127,7 +147,7 @@ fn join(client: &str) -> Request {
     }))
 }
 
-fn sync(client: &str, generation: i32, part: &str) -> Request {
+pub fn sync(client: &str, generation: i32, part: &str) -> Request {
     Request::Member(MemberRequest::Sync(SyncGroup {
         group: "g".to_owned(),
         generation,
@@ -137,6 +157,14 @@ fn sync(client: &str, generation: i32, part: &str) -> Request {
         protocol: None,
         assignments: vec![(member_id(client), part.as_bytes().to_vec())],
     }))
+}
+
+/// `ConsumerProtocolSubscription` version 0 of one topic.
+pub fn subscription(topic: &str) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 0, 0, 0, 1, 0, topic.len() as u8];
+    bytes.extend(topic.as_bytes());
+    bytes.extend([0xff; 4]);
+    bytes
 }
 
 fn heartbeat(client: &str, generation: i32) -> Request {
@@ -153,7 +181,7 @@ fn embedded(group: &str) -> Request {
     Request::Join { group: group.to_owned(), who: Who::new("run", "", "", "") }
 }
 
-fn disk() -> Arc<dyn Disk> {
+pub fn disk() -> Arc<dyn Disk> {
     Arc::new(MemDisk::new())
 }
 

@@ -8,14 +8,18 @@
 //! Time is what the caller says. A time-out is acted on only up to the moment until which everything that has arrived was handed over: a broker
 //! that is behind evicts nobody.
 
+mod asks;
+mod describe;
 mod error_code;
 mod heartbeat;
 mod io;
 mod join;
 mod leave;
 mod live;
+mod offsets;
 mod rebalance;
 mod record;
+mod subscription;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -26,12 +30,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leftoff_wire::primitives::MAX_STR_BYTES;
 
+pub use asks::{
+    CommitOffsets, DescribedGroup, DescribedMember, FetchOffsets, FetchedGroup, FetchedOffset, GroupReply,
+    GroupRequest, ListGroups, ListedGroup, OffsetToSave,
+};
 pub use error_code::ErrorCode;
 pub use io::{
     Client, Heartbeat, JoinGroup, JoinReply, JoinedMember, LeaveGroup, LeaveReply, Leaving, MemberReply,
     MemberRequest, Protocol, SyncGroup, SyncReply, Waiter,
 };
 pub use live::GroupState;
+pub use offsets::Topics;
 pub use turn::{Answer, Step, Write};
 
 use crate::coordinator::{Coordinator, Group, GroupError, Ownership};
@@ -55,6 +64,8 @@ pub struct GroupConfig {
     pub max_size: usize,
     /// A member that joins for the first time cannot send heartbeats; it is given up after so long (Kafka's 5 minutes).
     pub new_member_timeout_ms: i32,
+    /// Refuses what Kafka lets pass and harms: an offset above the end, or lower than before. Else it is flagged.
+    pub strict_commits: bool,
 }
 
 impl Default for GroupConfig {
@@ -65,6 +76,7 @@ impl Default for GroupConfig {
             max_session_timeout_ms: 1_800_000,
             max_size: i32::MAX as usize,
             new_member_timeout_ms: 300_000,
+            strict_commits: false,
         }
     }
 }
