@@ -50,7 +50,6 @@ pub(super) fn command(flags: &[&str]) -> anyhow::Result<ExitCode> {
     match runs(seed, count)? {
         Verdict::Passed(what) | Verdict::Skipped(what) => println!("storm: {what}"),
         Verdict::Failed(complaints) => {
-            complaints.iter().for_each(|complaint| eprintln!("storm: {complaint}"));
             eprintln!("storm: FAILED: {} of {count} runs", complaints.len());
             return Ok(ExitCode::FAILURE);
         }
@@ -68,10 +67,14 @@ fn runs(first: u64, count: u64) -> anyhow::Result<Verdict> {
         let storm = Storm::new(&leftoff, seed)?;
         let flags = storm.flags.join(" ");
         match storm.run() {
+            Ok(seen) if (seed + 1 - first).is_multiple_of(10) => {
+                (deaths, events) = (deaths + seen.deaths, events + seen.events);
+                println!("storm: up to seed {seed}: {events} events, {deaths} deaths");
+            }
             Ok(seen) => (deaths, events) = (deaths + seen.deaths, events + seen.events),
-            Err(why) => complaints.push(format!(
+            Err(why) => complaints.push(told(format!(
                 "seed {seed}: {why:#}\n  flags: {flags}\n  again: cargo xtask compat storm --seed {seed} --runs 1"
-            )),
+            ))),
         }
     }
     if !complaints.is_empty() {
@@ -81,6 +84,12 @@ fn runs(first: u64, count: u64) -> anyhow::Result<Verdict> {
     Ok(Verdict::Passed(format!(
         "seeds {first} to {last}: {events} events through {deaths} deaths: nothing lost, nothing twice where that is promised"
     )))
+}
+
+/// Says at once what a long attack has found.
+fn told(complaint: String) -> String {
+    eprintln!("storm: {complaint}");
+    complaint
 }
 
 /// What a run saw.
