@@ -594,6 +594,7 @@ impl Run {
                 self.history.offsets[..count].iter_mut().for_each(|fact| fact.is_known = true);
             }
             Reply::Topic(_) | Reply::Done | Reply::Progress(_) | Reply::Member(_) | Reply::Group(_) => {}
+            Reply::Produced(_) | Reply::ProducerId(_) => unreachable!("scripts have no idempotent producers"),
         }
         if self.not_written.contains(&id) {
             return Err(Stop::Wrong(format!("{id:?} was acknowledged and is in no log")));

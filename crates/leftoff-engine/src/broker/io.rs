@@ -9,6 +9,7 @@ use leftoff_wire::{Offset, Run};
 
 use crate::broker::PartitionId;
 use crate::broker::metadata::Topic;
+use crate::broker::producer_state::SequenceError;
 use crate::broker::settings::SettingError;
 use crate::coordinator::classic::{GroupReply, GroupRequest, MemberReply, MemberRequest};
 use crate::coordinator::{Commit, CommitError, Flags, Group, GroupError, Ownership, Who};
@@ -125,11 +126,19 @@ pub enum Request {
         /// The new log start; at most the high watermark.
         before: Offset,
     },
-    /// Append batches to any number of partitions. If one write fails, none stays; in a crash before the reply some may.
+    /// Append batches of no idempotent producer to any number of partitions. If one write fails, none stays; in a crash before the reply some may.
     Append {
         /// Checked batches; offsets are assigned here.
         appends: Vec<(PartitionId, Batches)>,
     },
+    /// Append what producers sent to any number of partitions; each one succeeds or fails by itself, and a batch of an
+    /// idempotent producer that is there already is answered with where it is.
+    Produce {
+        /// Checked batches, one for each partition as in Kafka; offsets are assigned here.
+        produces: Vec<(PartitionId, Batches)>,
+    },
+    /// A producer id that nobody was given before.
+    InitProducerId,
     /// Append batches to any number of partitions and save offsets or progress, all or nothing.
     CommitSet(CommitSet),
     /// An embedded runner takes a group over.
@@ -215,6 +224,10 @@ pub enum Reply {
     Done,
     /// Where a plain append went, in the order given.
     Appended(Vec<Appended>),
+    /// What became of each partition's batches, in the order given.
+    Produced(Vec<Result<Produced, Refusal>>),
+    /// A fresh producer id; its epoch is 0.
+    ProducerId(i64),
     /// A commit set is in.
     Committed {
         /// Where its data batches went, in the order given.
@@ -247,6 +260,19 @@ pub struct Appended {
     pub base: Offset,
     /// One behind the last offset.
     pub next: Offset,
+}
+
+/// Where a producer's batches are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Produced {
+    /// The first offset.
+    pub base: Offset,
+    /// When the broker appended them, if their timestamps are the broker's; −1 if they are the producer's.
+    pub append_time_ms: i64,
+    /// The first offset that can be read.
+    pub log_start: Offset,
+    /// They were there already.
+    pub is_duplicate: bool,
 }
 
 /// Why a request was refused. Whatever it was, nothing of it is kept.
@@ -301,11 +327,20 @@ pub enum Refusal {
         limit: u64,
     },
     /// A producer id from the wrong range.
-    #[error("producer id {producer_id}: ids from 2^62 on belong to commit sets, and only to them")]
+    #[error(
+        "producer id {producer_id}: ids from 2^62 on belong to commit sets, and only to them; batches with other ids are \
+         produced one by one"
+    )]
     ProducerId {
         /// The id.
         producer_id: i64,
     },
+    /// A batch that does not continue what its producer sent before.
+    #[error(transparent)]
+    Sequence(#[from] SequenceError),
+    /// More than one batch for a partition, of an idempotent producer.
+    #[error("an idempotent producer sends one batch for each partition")]
+    SeveralBatches,
     /// The offsets cannot be saved.
     #[error(transparent)]
     Commit(#[from] CommitError),

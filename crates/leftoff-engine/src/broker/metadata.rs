@@ -66,12 +66,15 @@ pub enum Change {
     },
     /// The leader epoch from here on.
     Epoch(i32),
+    /// Producer ids below this one may have been given out.
+    ProducerIds(i64),
 }
 
 const TOPIC: i16 = 1;
 const LOG_START: i16 = 2;
 const ROLLED: i16 = 3;
 const EPOCH: i16 = 4;
+const PRODUCER_IDS: i16 = 5;
 const VALUE_VERSION: i16 = 0;
 
 /// A record of the metadata log that cannot be understood.
@@ -135,6 +138,10 @@ impl Change {
                 key.i16(EPOCH);
                 value.i32(*epoch);
             }
+            Change::ProducerIds(end) => {
+                key.i16(PRODUCER_IDS);
+                value.i64(*end);
+            }
         }
         (key_bytes, Some(value_bytes))
     }
@@ -188,6 +195,7 @@ impl Change {
                 Change::Rolled { partition, segment_base, at: Timestamp::from_ms(value.i64()?) }
             }
             EPOCH => Change::Epoch(value.i32()?),
+            PRODUCER_IDS => Change::ProducerIds(value.i64()?),
             other => return Err(MetadataError::Unknown { what: "type", value: other.into() }),
         })
     }
@@ -216,6 +224,7 @@ pub struct Metadata {
     /// Per partition: the base of each closed segment and when it was closed.
     rolled: BTreeMap<PartitionId, BTreeMap<Offset, Timestamp>>,
     leader_epoch: i32,
+    producer_ids: i64,
 }
 
 impl Metadata {
@@ -246,6 +255,8 @@ impl Metadata {
                 self.rolled.entry(partition).or_default().insert(segment_base, at);
             }
             Change::Epoch(epoch) => self.leader_epoch = epoch,
+            // Never back: an id is given out once.
+            Change::ProducerIds(end) => self.producer_ids = self.producer_ids.max(end),
         }
     }
 
@@ -294,5 +305,10 @@ impl Metadata {
     /// The leader epoch that new batches get.
     pub fn leader_epoch(&self) -> i32 {
         self.leader_epoch
+    }
+
+    /// Producer ids from here on were never given out; 0: none was.
+    pub fn producer_ids(&self) -> i64 {
+        self.producer_ids
     }
 }

@@ -16,6 +16,8 @@ mod marks;
 mod members;
 mod metadata;
 mod produce;
+mod producer_state;
+mod producers;
 mod recovery;
 mod replay;
 mod retention;
@@ -42,16 +44,20 @@ use crate::types::Timestamp;
 
 pub use commit_set::{ManifestEntry, RESERVED_PRODUCER_ID};
 pub use io::{
-    Appended, CommitSet, Input, Output, Position, Refusal, Reply, Request, RequestId, Round, SyncJob,
+    Appended, CommitSet, Input, Output, Position, Produced, Refusal, Reply, Request, RequestId, Round,
+    SyncJob,
 };
 pub use marks::{MARKS_FILE, MarksError};
 pub use metadata::{Change, LogStartReason, Metadata, MetadataError, Topic};
+pub use producer_state::{Judged, MAX_PRODUCERS, PastBatch, Producer, ProducerState, SequenceError};
+pub use producers::PRODUCERS_FILE;
 pub use recovery::{OpenError, Recovered};
 pub use retention::RetentionAhead;
 pub use settings::{SettingError, Settings};
 pub use state::{State, View};
 
 use marks::Marks;
+use producers::Producers;
 use rounds::{AfterSync, InFlight, Rounds};
 
 /// A partition of one incarnation of a topic, by id.
@@ -102,6 +108,13 @@ pub struct BrokerConfig {
     pub snapshot_at_stop_records: u64,
     /// What members of groups must keep to.
     pub groups: GroupConfig,
+    /// A snapshot of what is known of idempotent producers is written after so many bytes were appended: the first batch of
+    /// one after a start reads the headers of at most about as many.
+    pub producers_every_bytes: u64,
+    /// The same at a clean stop.
+    pub producers_at_stop_bytes: u64,
+    /// An idempotent producer that was silent for so long is forgotten: Kafka's `producer.id.expiration.ms`.
+    pub producer_id_expiration_ms: i64,
 }
 
 impl Default for BrokerConfig {
@@ -113,6 +126,9 @@ impl Default for BrokerConfig {
             snapshot_every_records: 20_000,
             snapshot_at_stop_records: 5_000,
             groups: GroupConfig::default(),
+            producers_every_bytes: UNCHECKED_LIMIT_BYTES,
+            producers_at_stop_bytes: UNCHECKED_LIMIT_BYTES / 4,
+            producer_id_expiration_ms: 24 * 3600 * 1000,
         }
     }
 }
@@ -138,6 +154,7 @@ pub struct Broker {
     reserve_is_free: bool,
     /// Up to where the snapshot of the offsets log speaks.
     snapshot_next: Offset,
+    producers: Producers,
     recovered: Recovered,
 }
 
@@ -170,6 +187,8 @@ impl Broker {
                 let waits_for = self.rounds.open;
                 match self.decide(now, id, request) {
                     Ok(Answer::WithRound(reply)) => self.rounds.park(self.rounds.open, id, reply),
+                    Ok(Answer::WithRoundOf(round, reply)) => self.rounds.park(round, id, reply),
+                    Ok(Answer::Now(reply)) => self.outputs.push_back(Output::Reply { id, reply }),
                     Ok(Answer::WithNextRound(reply)) => self.rounds.park(self.rounds.open.next(), id, reply),
                     Ok(Answer::Reports(reply)) => match self.rounds.unfinished_state() {
                         Some(round) => self.rounds.park(round, id, reply),
@@ -220,6 +239,7 @@ impl Broker {
         if now >= self.next_retention {
             self.next_retention = Timestamp::from_ms(now.as_ms() + RETENTION_CHECK_MS);
             self.renew_reserve();
+            self.producers.expire(now, self.config.producer_id_expiration_ms);
             match self.check_retention(now) {
                 Err(refusal) if refusal.is_final() => self.storage_failed(refusal.to_string()),
                 // The disk may be full, or a read may have failed: the next check tries again.
@@ -242,6 +262,7 @@ impl Broker {
             log.close()?;
         }
         self.renew_snapshot(self.config.snapshot_at_stop_records)?;
+        self.renew_producers(self.last_append, self.config.producers_at_stop_bytes)?;
         let path = Path::new(MARKS_FILE);
         self.marks.close().map_err(|source| LogError::Io { action: "sync", path: path.to_owned(), source })
     }
@@ -260,6 +281,8 @@ impl Broker {
             Request::DeleteTopic { name } => self.delete_topic(now, &name),
             Request::Trim { partition, before } => self.trim(now, partition, before),
             Request::Append { appends } => self.append(now, appends),
+            Request::Produce { produces } => self.produce(now, produces),
+            Request::InitProducerId => self.init_producer_id(now),
             Request::CommitSet(set) => self.commit_set(now, set),
             Request::Join { group, who } => self.join(now, &group, &who),
             Request::Leave { group, ownership } => self.leave(now, &group, &ownership),
@@ -325,7 +348,9 @@ impl Broker {
         for (id, reply) in self.rounds.release(round) {
             self.send(now, id, reply);
         }
-        if let Err(error) = self.renew_snapshot(self.config.snapshot_every_records) {
+        let renewed = self.renew_snapshot(self.config.snapshot_every_records);
+        let renewed = renewed.and_then(|()| self.renew_producers(now, self.config.producers_every_bytes));
+        if let Err(error) = renewed {
             self.storage_failed(error.to_string());
         }
     }
@@ -470,6 +495,7 @@ impl Broker {
         self.rounds.dirty.insert(partition);
         let appended = log.append(batches, epoch)?;
         self.unchecked_bytes += appended.bytes;
+        self.producers.appended_bytes += appended.bytes;
         Ok(appended)
     }
 
@@ -500,6 +526,10 @@ impl Broker {
 enum Answer {
     /// It has changed something, and waits for the open round.
     WithRound(Reply),
+    /// It repeats what an earlier request changed, and waits for that one's round.
+    WithRoundOf(Round, Reply),
+    /// It says nothing that is not on disk.
+    Now(Reply),
     /// It has changed something, and something is to be done once that is on disk: it waits for the round in which it is.
     WithNextRound(Reply),
     /// It reports state, and waits for the round in which that state last changed.

@@ -1,13 +1,13 @@
 //! Appends and commit sets.
 
 use leftoff_wire::Offset;
-use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches};
+use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches, TimestampType};
 
 use crate::broker::commit_set::{MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID, encode_manifest};
 use crate::broker::topics::refusal;
 use crate::broker::{
-    Answer, Appended, Broker, Change, CommitSet, METADATA_LOG, OFFSETS_LOG, PartitionId, Position, Refusal,
-    Reply, built,
+    Answer, Appended, Broker, Change, CommitSet, Judged, METADATA_LOG, OFFSETS_LOG, PartitionId, PastBatch,
+    Position, Produced, Refusal, Reply, Round, built,
 };
 use crate::coordinator::{Flags, Record};
 use crate::log::LogError;
@@ -19,7 +19,7 @@ impl Broker {
         now: Timestamp,
         appends: Vec<(PartitionId, Batches)>,
     ) -> Result<Answer, Refusal> {
-        self.check_appends(&appends, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
+        self.check_appends(&appends, |producer_id| producer_id < 0)?;
         let logs = appends.iter().map(|(partition, _)| *partition).collect();
         let appended = self.all_or_nothing(logs, |broker| {
             appends
@@ -28,6 +28,93 @@ impl Broker {
                 .collect()
         });
         answer(appended.map(Reply::Appended))
+    }
+
+    /// Each partition by itself. What is new waits for the open round, what is refused because a write failed, too; what
+    /// is there already waits for the round that puts it on disk, if that is not done.
+    pub(super) fn produce(
+        &mut self,
+        now: Timestamp,
+        produces: Vec<(PartitionId, Batches)>,
+    ) -> Result<Answer, Refusal> {
+        let mut waits_for = None;
+        let mut produced = Vec::with_capacity(produces.len());
+        for (partition, batches) in produces {
+            let went = self.produce_one(now, partition, batches);
+            let waits = match &went {
+                Err(refusal) if refusal.is_final() => return Err(went.expect_err("matched just now")),
+                // What was written and cut again is off the disk when the round is.
+                Err(_) => self.rounds.dirty.contains(&partition).then_some(self.rounds.open),
+                Ok((_, round)) => *round,
+            };
+            waits_for = waits_for.max(waits);
+            produced.push(went.map(|(produced, _)| produced));
+        }
+        let reply = Reply::Produced(produced);
+        Ok(match waits_for {
+            Some(round) => Answer::WithRoundOf(round, reply),
+            None => Answer::Now(reply),
+        })
+    }
+
+    /// Where the batches are, and the round that puts them on disk if they are not.
+    fn produce_one(
+        &mut self,
+        now: Timestamp,
+        partition: PartitionId,
+        batches: Batches,
+    ) -> Result<(Produced, Option<Round>), Refusal> {
+        self.check_batches(&partition, &batches, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
+        self.check_room()?;
+        let mut headers: Vec<BatchHeader> = batches.headers().map(|(_, header)| header).collect();
+        let is_idempotent = headers.iter().any(|header| header.producer_id >= 0);
+        if is_idempotent {
+            let [header] = headers.as_slice() else { return Err(Refusal::SeveralBatches) };
+            let state = self.producers_of(now, &partition)?;
+            if let Judged::Duplicate(past) = state.judge(header)? {
+                return Ok(self.duplicate(&partition, &past));
+            }
+        }
+        let went = self.append_data(now, partition, batches)?;
+        let mut base = went.base;
+        for header in &mut headers {
+            header.base_offset = base;
+            base = header.next_offset();
+        }
+        if is_idempotent {
+            let state = self.producers_of(now, &partition)?;
+            headers.iter().for_each(|header| state.observe(header, now));
+        }
+        let produced = Produced {
+            base: went.base,
+            append_time_ms: append_time_of(&headers[0]),
+            log_start: self.state.logs[&partition].log_start(),
+            is_duplicate: false,
+        };
+        Ok((produced, Some(self.rounds.open)))
+    }
+
+    fn duplicate(&self, partition: &PartitionId, past: &PastBatch) -> (Produced, Option<Round>) {
+        let log = &self.state.logs[partition];
+        let produced = Produced {
+            base: past.base,
+            append_time_ms: past.append_time_ms,
+            log_start: log.log_start(),
+            is_duplicate: true,
+        };
+        (produced, self.round_of(partition, past.last))
+    }
+
+    /// The round that puts the record at an offset on disk; `None` if it is there.
+    fn round_of(&self, partition: &PartitionId, offset: Offset) -> Option<Round> {
+        if offset < self.state.logs[partition].high_watermark() {
+            return None;
+        }
+        let in_flight = self.rounds.in_flight.as_ref().filter(|round| {
+            let end = round.ends.iter().find(|(of, _)| of == partition);
+            end.is_some_and(|(_, end)| offset < end.end)
+        });
+        Some(in_flight.map_or(self.rounds.open, |round| round.round))
     }
 
     /// Data batches, then one batch of the offsets log that names them; if one write fails, none stays.
@@ -209,6 +296,14 @@ impl Broker {
             return Err(Refusal::DiskFull("what is left is kept for saving offsets".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// As a produce reply tells it.
+fn append_time_of(header: &BatchHeader) -> i64 {
+    match header.attributes.timestamp_type() {
+        TimestampType::LogAppendTime => header.max_timestamp,
+        TimestampType::CreateTime => -1,
     }
 }
 

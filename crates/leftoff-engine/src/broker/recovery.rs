@@ -15,6 +15,7 @@ use crate::broker::commit_set::{self, MANIFEST_HEADER, ManifestEntry, RESERVED_P
 use crate::broker::directory::{self, DirectoryError, METADATA_DIR, OFFSETS_DIR};
 use crate::broker::marks::{Marks, MarksError};
 use crate::broker::metadata::MetadataError;
+use crate::broker::producers::Producers;
 use crate::broker::replay;
 use crate::broker::rounds::Rounds;
 use crate::broker::topics::{
@@ -155,6 +156,7 @@ impl Broker {
             }
         }
         let (coordinator, snapshot_next) = replay::coordinator(&disk, &logs[&OFFSETS_LOG])?;
+        let producers = Producers::open(&disk, &metadata);
         let state = State { cluster_id, metadata, coordinator, logs };
         let mut broker = Broker {
             reserve_is_free: !has_reserve(&disk)?,
@@ -171,6 +173,7 @@ impl Broker {
             last_append: now,
             next_retention: now,
             snapshot_next,
+            producers,
             recovered,
         };
         broker.finish_opening(now, &deleted)?;

@@ -5,6 +5,7 @@ mod ahead;
 mod damage;
 mod group_requests;
 mod members;
+mod producers;
 mod quick_start;
 mod rig;
 mod space;

@@ -186,6 +186,40 @@ impl Log {
         Ok(())
     }
 
+    /// Calls `visit` with the header of each batch below the high watermark, from the one that holds `from` on; damage is
+    /// passed. Nothing of the records is read.
+    ///
+    /// # Errors
+    /// [`LogError::Io`].
+    pub fn headers_from(&self, from: Offset, visit: &mut dyn FnMut(&BatchHeader)) -> Result<(), LogError> {
+        if from >= self.high.end {
+            return Ok(());
+        }
+        let first = self.segment_of(from).unwrap_or(0);
+        for number in first..self.visible_segments() {
+            let view = match self.view(number, from) {
+                Err(LogError::Damaged { .. }) => continue,
+                view => view?,
+            };
+            let path = segment::path(&self.dir, view.segment.base, segment::LOG);
+            let mut stretch = view.whole.clone();
+            // Where the offset lies in damage the whole segment is walked.
+            if let Ok(Ok(found)) = self.seek(&view, from) {
+                stretch.position_bytes = found.position_bytes;
+                stretch.base = found.header.base_offset;
+            }
+            let mut scan = Scan::new(stretch, Check::Headers);
+            while let Some(step) = scan.step().map_err(LogError::io("read", &path))? {
+                if let Step::Batch { header, .. } = step
+                    && header.next_offset() > from
+                {
+                    visit(&header);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps a closed segment open for readers, in place of the one that was opened first.
     pub(super) fn keep_open(&self, segment: Arc<OpenSegment>) {
         let mut opened = self.opened();

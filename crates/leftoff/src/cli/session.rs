@@ -176,7 +176,9 @@ pub fn from_refusal(refusal: Refusal) -> Failure {
         | Refusal::InvalidPartitions { .. }
         | Refusal::Setting(_)
         | Refusal::OutOfRange { .. }
-        | Refusal::ProducerId { .. } => Failure::usage(refusal.to_string()),
+        | Refusal::ProducerId { .. }
+        | Refusal::Sequence(_)
+        | Refusal::SeveralBatches => Failure::usage(refusal.to_string()),
         Refusal::TooLarge { .. } => Failure::usage(refusal.to_string())
             .hint("raise it with `leftoff topics alter TOPIC -c max.message.bytes=…`"),
         Refusal::Commit(CommitError::Group(GroupError::MemberPresent { .. }))

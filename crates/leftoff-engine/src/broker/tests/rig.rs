@@ -29,8 +29,12 @@ pub struct Rig {
 
 impl Rig {
     pub fn open(disk: &Arc<dyn Disk>) -> Result<Rig, OpenError> {
+        Rig::open_with(disk, BrokerConfig::default())
+    }
+
+    pub fn open_with(disk: &Arc<dyn Disk>, config: BrokerConfig) -> Result<Rig, OpenError> {
         let id = Uuid::from_bytes([1; 16]);
-        let broker = Broker::open(disk.clone(), Timestamp::from_ms(0), id, BrokerConfig::default())?;
+        let broker = Broker::open(disk.clone(), Timestamp::from_ms(0), id, config)?;
         Ok(Rig { disk: disk.clone(), broker, now: 0, requests: 0 })
     }
 
