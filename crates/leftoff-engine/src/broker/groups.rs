@@ -15,6 +15,7 @@ impl Broker {
 
     pub(super) fn leave(&mut self, now: Timestamp, group: &str, held: &Ownership) -> Result<Answer, Refusal> {
         let outcome = self.state.coordinator.leave(now, group, held)?;
+        self.classic.check_no_living_members(group)?;
         let answer = self.apply(now, outcome, |()| Reply::Done)?;
         self.classic.embedded_leaves(group);
         Ok(answer)

@@ -255,6 +255,24 @@ fn members_go_on_with_the_next_broker() {
 }
 
 #[test]
+fn a_person_may_take_the_group_from_members_that_are_dead() {
+    let disk = disk();
+    let mut rig = Rig::stable(&disk);
+    let owner = |rig: &Rig| rig.broker.state().coordinator().group("g").and_then(|group| group.owner());
+    let leave = |rig: &Rig| Request::Leave { group: "g".to_owned(), ownership: owner(rig).unwrap() };
+    rig.ask(leave(&rig));
+    assert!(rig.take_said()[0].contains("MemberPresent"));
+    rig.broker.close().unwrap();
+    let mut rig = Rig::open(&disk, 2_000);
+    rig.ask(leave(&rig));
+    rig.settle();
+    assert_eq!(rig.take_said(), ["1 Done"]);
+    assert_eq!(owner(&rig), None);
+    rig.ask(heartbeat("m", 1));
+    assert_eq!(rig.take_said(), ["2 heartbeat UnknownMemberId"]);
+}
+
+#[test]
 fn an_embedded_runner_and_members_do_not_meet() {
     let disk = disk();
     let mut rig = Rig::stable(&disk);

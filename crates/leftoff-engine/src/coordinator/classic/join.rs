@@ -155,7 +155,8 @@ impl LiveGroup {
         member.rebalance_timeout_ms =
             rebalance_timeout_ms(request.rebalance_timeout_ms, request.session_timeout_ms);
         member.client = request.client;
-        member.session_deadline = after(turn.now, member.session_timeout_ms);
+        let ms = if member.is_new { turn.config.new_member_timeout_ms } else { member.session_timeout_ms };
+        member.session_deadline = after(turn.now, ms);
         if let Some(earlier) = member.joining.replace(waiter) {
             // Its connection is gone, or the client would not ask twice.
             turn.refuse_join(earlier, ErrorCode::RebalanceInProgress, member_id);

@@ -209,7 +209,8 @@ impl LiveGroup {
     /// The member has spoken: its session begins anew.
     pub(super) fn touch(&mut self, now: Timestamp, member_id: &str) {
         self.was_heard = true;
-        if let Some(member) = self.members.get_mut(member_id) {
+        // A new member has more time, and keeps it.
+        if let Some(member) = self.members.get_mut(member_id).filter(|member| !member.is_new) {
             member.session_deadline = after(now, member.session_timeout_ms);
         }
     }

@@ -177,16 +177,13 @@ impl Classic {
     /// An embedded consumer has taken the group, after [`Classic::check_no_living_members`]: members that the log remembers, and nobody has
     /// heard of since the start, are dead.
     pub fn embedded_joins(&mut self, group: &str) {
-        if let Some(live) = self.groups.remove(group)
-            && let Some(at) = live.indexed
-        {
-            self.due.remove(&(at, group.to_owned()));
-        }
+        self.deleted(group);
         self.embedded.insert(group.to_owned());
     }
 
-    /// An embedded consumer has let the group go.
+    /// An embedded consumer has let the group go, or a person has taken it from members that are dead.
     pub fn embedded_leaves(&mut self, group: &str) {
+        self.deleted(group);
         self.embedded.remove(group);
     }
 

@@ -1,5 +1,7 @@
 //! SyncGroup, versions 0 to 5: the leader brings the assignment, and everybody gets a part once it is on disk.
 
+use std::collections::BTreeMap;
+
 use super::io::{SyncGroup, Waiter};
 use super::live::{GroupState, LiveGroup, after};
 use super::record::stable_record;
@@ -71,15 +73,11 @@ impl LiveGroup {
 
     /// A member that the leader has left out gets an empty assignment, and a name that is no member's is passed over.
     fn assign(&mut self, turn: &mut Turn<'_>, assignments: Vec<(String, Vec<u8>)>) {
-        let of = |member_id: &str| {
-            assignments.iter().rev().find(|(id, _)| id == member_id).map_or(&[][..], |(_, bytes)| bytes)
-        };
-        let assigned: Vec<(String, Vec<u8>)> =
-            self.members.keys().map(|member_id| (member_id.clone(), of(member_id).to_vec())).collect();
-        let record = stable_record(self, turn, |member_id, _| {
-            let place = assigned.binary_search_by(|(id, _)| id.as_str().cmp(member_id));
-            place.map_or(&[][..], |place| &assigned[place].1)
-        });
+        let brought: BTreeMap<&str, &[u8]> =
+            assignments.iter().map(|(member_id, part)| (member_id.as_str(), part.as_slice())).collect();
+        let part = |member_id: &str| brought.get(member_id).copied().unwrap_or_default();
+        let record = stable_record(self, turn, |member_id, _| part(member_id));
+        let assigned = self.members.keys().map(|id| (id.clone(), part(id).to_vec())).collect();
         turn.write(record, Then::Assigned(assigned));
     }
 

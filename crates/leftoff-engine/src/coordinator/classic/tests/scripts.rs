@@ -404,6 +404,11 @@ fn members_go_on_after_a_restart() {
         ],
         &["Stable", "a: heartbeat None", "b: gets y", "b: heartbeat None", "Stable", "Dead"],
     );
+    // What the log carries forward is all of it.
+    check_two(
+        &["carry", "restart", "a heartbeat", "b sync", "b join", "a join"],
+        &["a: heartbeat None", "b: gets y", "b: joined 2 range leader=a []"],
+    );
     // A generation that never got its assignment is forgotten.
     check_two(
         &["a join", "b join", "restart", "a heartbeat", "a join", "b join", "a sync +a=p"],

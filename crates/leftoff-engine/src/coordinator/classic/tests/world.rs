@@ -61,6 +61,7 @@ impl World {
         match words[..] {
             ["wait", ms] => self.wait(ms.parse().unwrap()),
             ["restart"] => self.restart(),
+            ["carry"] => self.carry(),
             ["fail"] => self.fails = true,
             ["state"] => {
                 let state = self.classic.state("g").map_or("Dead", |state| state.as_str());
@@ -173,6 +174,16 @@ impl World {
         assert_eq!(fresh, self.lasting, "a fresh coordinator fed the log equals the live one");
         self.lasting = fresh;
         self.classic = Classic::load(Timestamp::from_ms(self.now), self.config.clone(), &self.lasting);
+    }
+
+    /// The log's oldest segment is about to go: what lives in it is appended anew.
+    fn carry(&mut self) {
+        let end = Offset::new(self.log.len() as i64).unwrap();
+        for record in self.lasting.carry(end) {
+            let at = Offset::new(self.log.len() as i64).unwrap();
+            self.lasting.replay_record(at, &record).unwrap();
+            self.log.push(record);
+        }
     }
 
     pub fn replayed(&self) -> Coordinator {
