@@ -1,9 +1,8 @@
 //! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files,
-//! [`bench`](mod@bench) measures, [`generate`] makes the messages of the wire.
+//! [`bench`](mod@bench) measures.
 
 pub mod bench;
 pub mod compat;
-pub mod generate;
 pub mod tidy;
 
 use std::path::PathBuf;

@@ -147,6 +147,11 @@ pub fn join(client: &str) -> Request {
     }))
 }
 
+fn rejoin(client: &str) -> Request {
+    let Request::Member(MemberRequest::Join(join)) = join(client) else { panic!() };
+    Request::Member(MemberRequest::Join(JoinGroup { member_id: member_id(client), ..join }))
+}
+
 pub fn sync(client: &str, generation: i32, part: &str) -> Request {
     Request::Member(MemberRequest::Sync(SyncGroup {
         group: "g".to_owned(),
@@ -252,6 +257,39 @@ fn members_go_on_with_the_next_broker() {
     // An embedded runner does not take the group from members that live.
     rig.ask(embedded("g"));
     assert!(rig.take_said()[0].contains("MemberPresent"));
+}
+
+#[test]
+fn an_assignment_that_was_handed_out_outlives_a_power_cut() {
+    let mem = MemDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(mem.clone());
+    let mut rig = Rig::stable(&disk);
+    for generation in 2..6 {
+        rig.ask(rejoin("m"));
+        rig.ask(sync("m", generation, &format!("part {generation}")));
+        // Nobody knows of it yet, so it may be there or not.
+        let known = generation - 1;
+        check_survivors(&mem, known..=generation);
+        rig.settle();
+        let said = rig.take_said();
+        assert!(said.contains(&format!("{} gets part {generation}", rig.asked)), "{said:?}");
+        check_survivors(&mem, generation..=generation);
+    }
+}
+
+/// Whatever a power cut leaves now: the member goes on in one of these generations, with its part.
+fn check_survivors(disk: &MemDisk, generations: std::ops::RangeInclusive<i32>) {
+    for survivor in disk.survivors(12, 7) {
+        let disk: Arc<dyn Disk> = Arc::new(survivor);
+        let mut rig = Rig::open(&disk, 5_000);
+        let group = rig.broker.state().coordinator().group("g").unwrap();
+        let generation = group.generation();
+        assert!(generations.contains(&generation), "{generation} is not in {generations:?}");
+        rig.ask(sync("m", generation, ""));
+        rig.settle();
+        let part = if generation == 1 { "part".to_owned() } else { format!("part {generation}") };
+        assert_eq!(rig.take_said(), [format!("1 gets {part}")]);
+    }
 }
 
 #[test]

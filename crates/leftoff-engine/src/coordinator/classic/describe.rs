@@ -76,9 +76,9 @@ impl Classic {
 
     /// Forgets what memory knows of a group that was deleted.
     pub fn deleted(&mut self, name: &str) {
-        if let Some(live) = self.groups.remove(name)
-            && let Some(at) = live.indexed
-        {
+        let Some(live) = self.groups.remove(name) else { return };
+        self.pending_count -= live.counted_pending;
+        if let Some(at) = live.indexed {
             self.due.remove(&(at, name.to_owned()));
         }
     }

@@ -35,6 +35,7 @@ impl Classic {
             turn.refuse_join(waiter, error, &request.member_id);
             return turn.step;
         }
+        turn.has_room_for_ids = self.pending_count < MAX_PENDING_MEMBERS;
         let group = self.groups.entry(name.clone()).or_insert_with(|| super::empty_group(turn.lasting));
         if !group.has_room(&request.member_id, turn.config) {
             group.remove(&mut turn, &request.member_id, ErrorCode::GroupMaxSizeReached);
@@ -79,8 +80,9 @@ impl LiveGroup {
             }
         } else if !request.requires_known_member_id {
             self.add(turn, waiter, request, &member_id);
-        } else if self.pending.len() >= MAX_PENDING_MEMBERS {
-            turn.refuse_join(waiter, ErrorCode::GroupMaxSizeReached, "");
+        } else if !turn.has_room_for_ids {
+            // Clients ask again, and some of the ids are forgotten by then.
+            turn.refuse_join(waiter, ErrorCode::CoordinatorLoadInProgress, "");
         } else {
             self.pending.insert(member_id.clone(), turn.after_ms(request.session_timeout_ms));
             turn.refuse_join(waiter, ErrorCode::MemberIdRequired, &member_id);

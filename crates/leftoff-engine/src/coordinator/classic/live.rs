@@ -58,6 +58,8 @@ pub(super) struct LiveGroup {
     pub(super) statics: BTreeMap<String, String>,
     /// Ids that were given out (KIP-394) and have not joined yet, with the moment to forget them.
     pub(super) pending: BTreeMap<String, Timestamp>,
+    /// How many of those are in the count of all groups.
+    pub(super) counted_pending: usize,
     pub(super) join_timer: Option<JoinTimer>,
     /// Members of this generation that have not asked for their assignment yet.
     pub(super) pending_sync: BTreeSet<String>,
@@ -112,6 +114,7 @@ impl LiveGroup {
             members: BTreeMap::new(),
             statics: BTreeMap::new(),
             pending: BTreeMap::new(),
+            counted_pending: 0,
             join_timer: None,
             pending_sync: BTreeSet::new(),
             sync_deadline: None,

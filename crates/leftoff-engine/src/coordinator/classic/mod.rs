@@ -48,8 +48,11 @@ use crate::types::Timestamp;
 use live::LiveGroup;
 use turn::{Then, Turn};
 
-/// The most member ids of one group that are given out and not used yet; each is forgotten with its session timeout.
+/// The most member ids, of all groups, that are given out and not used yet; each is forgotten with its session timeout.
 pub const MAX_PENDING_MEMBERS: usize = 10_000;
+
+/// A record that says that a group has no members, and could not be written, is tried again after so long.
+const RETRY_MS: i32 = 1_000;
 
 /// Kafka's settings of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +86,15 @@ impl Default for GroupConfig {
 
 impl GroupConfig {
     fn turn<'a>(&'a self, now: Timestamp, name: &'a str, lasting: Option<&'a Group>) -> Turn<'a> {
-        Turn { now, config: self, name, lasting, step: Step::default(), unsent: Vec::new() }
+        Turn {
+            now,
+            config: self,
+            name,
+            lasting,
+            step: Step::default(),
+            has_room_for_ids: true,
+            unsent: Vec::new(),
+        }
     }
 }
 
@@ -94,6 +105,8 @@ pub struct Classic {
     groups: BTreeMap<String, LiveGroup>,
     /// When to look at which group: never later than its next deadline.
     due: BTreeSet<(Timestamp, String)>,
+    /// Member ids of all groups that are given out and not used yet.
+    pending_count: usize,
     /// Assignments that wait for the disk.
     unsent: BTreeMap<Waiter, (String, String)>,
     /// Groups that an embedded consumer of this process has joined.
@@ -144,8 +157,8 @@ impl Classic {
                     group.reset_assignment(&mut turn, ErrorCode::CoordinatorNotAvailable);
                     group.rebalance_or_complete(&mut turn);
                 }
-                // In memory the group is empty all the same: the next record says so.
-                (Then::Emptied, true | false) => {}
+                (Then::Emptied, true) => {}
+                (Then::Emptied, false) => group.empty_again(&turn, RETRY_MS),
                 (Then::Replaced(replaced), true) => {
                     turn.report(replaced.waiter, MemberReply::Join(replaced.reply));
                 }
@@ -221,6 +234,8 @@ impl Classic {
         if let Some(at) = group.indexed.take() {
             self.due.remove(&(at, name.to_owned()));
         }
+        self.pending_count = self.pending_count + group.pending.len() - group.counted_pending;
+        group.counted_pending = group.pending.len();
         if group.is_idle(lasting.known_group(name).map_or(0, Group::generation)) {
             self.groups.remove(name);
             return;

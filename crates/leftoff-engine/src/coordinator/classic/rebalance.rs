@@ -92,6 +92,12 @@ impl LiveGroup {
         self.answer_joins(turn);
     }
 
+    /// It could not be written down that nobody is left. Until it is, a start would find the members of old.
+    pub(super) fn empty_again(&mut self, turn: &Turn<'_>, retry_ms: i32) {
+        self.state = GroupState::PreparingRebalance;
+        self.join_timer = Some(JoinTimer { at: turn.after_ms(retry_ms), initial: None });
+    }
+
     fn answer_joins(&mut self, turn: &mut Turn<'_>) {
         let answered: Vec<(String, Waiter)> = self
             .members

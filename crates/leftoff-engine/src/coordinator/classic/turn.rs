@@ -65,6 +65,8 @@ pub(super) struct Turn<'a> {
     pub(super) name: &'a str,
     pub(super) lasting: Option<&'a Group>,
     pub(super) step: Step,
+    /// Whether one more member id may be given out.
+    pub(super) has_room_for_ids: bool,
     /// Members whose assignment is on its way to the disk.
     pub(super) unsent: Vec<(Waiter, String)>,
 }

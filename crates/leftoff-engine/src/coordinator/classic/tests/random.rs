@@ -87,7 +87,8 @@ proptest! {
 }
 
 fn check_groups(world: &World) {
-    let Classic { groups, due, .. } = &world.classic;
+    let Classic { groups, due, pending_count, .. } = &world.classic;
+    assert_eq!(*pending_count, groups.values().map(|group| group.pending.len()).sum::<usize>());
     for (name, group) in groups {
         check_group(group, world.now);
         let place = group.indexed.map(|at| (at, name.clone()));

@@ -1,7 +1,7 @@
 //! What members see, step by step.
 
 use super::world::World;
-use crate::coordinator::classic::GroupConfig;
+use crate::coordinator::classic::{GroupConfig, MAX_PENDING_MEMBERS};
 
 fn check(script: &[&str], expect: &[&str]) {
     check_with(GroupConfig { initial_rebalance_delay_ms: 0, ..GroupConfig::default() }, script, expect);
@@ -69,6 +69,19 @@ fn a_member_is_given_an_id_and_joins_with_it() {
     );
     // Static members, and clients before version 4, have it at once.
     check(&["a join instance=i"], &["a: joined 1 range leader=a [a:s]"]);
+}
+
+#[test]
+fn ids_that_are_given_out_have_a_bound_over_all_groups() {
+    let mut world = World::new(GroupConfig::default());
+    for number in 0..MAX_PENDING_MEMBERS {
+        world.play(&format!("a join new group=g{}", number % 100));
+    }
+    world.said.clear();
+    world.play("b join group=h");
+    world.play("wait 10000");
+    world.play("b join group=h");
+    assert_eq!(world.said, ["b: join CoordinatorLoadInProgress", "b: join MemberIdRequired"]);
 }
 
 #[test]
@@ -262,6 +275,8 @@ fn who_falls_silent_is_out() {
         ],
     );
     check_two(&["wait 10000", "state", "a heartbeat"], &["Dead", "a: heartbeat UnknownMemberId"]);
+    // A log that refuses to say so is asked again: else a restart would find them.
+    check_two(&["fail", "wait 10000", "state", "wait 1000", "state"], &["PreparingRebalance", "Dead"]);
     check(
         &["a join v=3 session=5999", "a join v=3 session=1800001", "a join v=3 group="],
         &["a: join InvalidSessionTimeout", "a: join InvalidSessionTimeout", "a: join InvalidGroupId"],
