@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leftoff_engine::broker::{
-    Broker, BrokerConfig, Input, Output, PartitionId, Reply, Request, RequestId, SyncJob,
+    Broker, BrokerConfig, Incoming, Input, Output, PartitionId, ProduceRules, Reply, Request, RequestId,
+    Settings, SyncJob,
 };
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::mem::MemDisk;
 use leftoff_engine::log::ReadBatch;
 use leftoff_engine::types::Timestamp;
 use leftoff_wire::Uuid;
-use leftoff_wire::record_batch::{Batch, BatchBuilder, Batches, Limits};
+use leftoff_wire::record_batch::{Batch, BatchBuilder, Limits};
 
 const TOPIC: Uuid = Uuid::from_bytes([7; 16]);
 const CLIENTS: usize = 2;
@@ -147,11 +148,12 @@ impl Life {
     }
 }
 
-fn batch(who: usize, id: i64, number: i32) -> Batches {
+fn batch(who: usize, id: i64, number: i32) -> Incoming {
     let mut batch = BatchBuilder::default();
     batch.producer(id, 0, number);
     batch.push(500, None, Some(format!("{who}-{number}").as_bytes()), &[]);
-    Batches::parse(batch.build().unwrap()).unwrap()
+    let rules = ProduceRules::of(&Settings::default());
+    Incoming::check(batch.build().unwrap(), &rules, Timestamp::from_ms(500)).unwrap()
 }
 
 /// A directory with a topic whose segments take a few batches.

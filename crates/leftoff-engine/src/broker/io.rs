@@ -8,6 +8,7 @@ use leftoff_wire::record_batch::Batches;
 use leftoff_wire::{Offset, Run};
 
 use crate::broker::PartitionId;
+use crate::broker::incoming::Incoming;
 use crate::broker::metadata::Topic;
 use crate::broker::producer_state::SequenceError;
 use crate::broker::settings::SettingError;
@@ -134,8 +135,8 @@ pub enum Request {
     /// Append what producers sent to any number of partitions; each one succeeds or fails by itself, and a batch of an
     /// idempotent producer that is there already is answered with where it is.
     Produce {
-        /// Checked batches, one for each partition as in Kafka; offsets are assigned here.
-        produces: Vec<(PartitionId, Batches)>,
+        /// One batch for each partition, as in Kafka; offsets are assigned here.
+        produces: Vec<(PartitionId, Incoming)>,
     },
     /// A producer id that nobody was given before.
     InitProducerId,
@@ -338,9 +339,6 @@ pub enum Refusal {
     /// A batch that does not continue what its producer sent before.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// More than one batch for a partition, of an idempotent producer.
-    #[error("an idempotent producer sends one batch for each partition")]
-    SeveralBatches,
     /// The offsets cannot be saved.
     #[error(transparent)]
     Commit(#[from] CommitError),

@@ -11,6 +11,7 @@ pub mod directory;
 pub mod doctor;
 mod group_requests;
 mod groups;
+mod incoming;
 mod io;
 mod marks;
 mod members;
@@ -22,6 +23,7 @@ mod recovery;
 mod replay;
 mod retention;
 mod rounds;
+mod setting_table;
 mod settings;
 mod snapshot;
 mod state;
@@ -43,6 +45,7 @@ use crate::log::{LogError, Mark};
 use crate::types::Timestamp;
 
 pub use commit_set::{ManifestEntry, RESERVED_PRODUCER_ID};
+pub use incoming::{Incoming, InvalidBatch, ProduceRules, RecordError};
 pub use io::{
     Appended, CommitSet, Input, Output, Position, Produced, Refusal, Reply, Request, RequestId, Round,
     SyncJob,
@@ -53,7 +56,8 @@ pub use producer_state::{Judged, MAX_PRODUCERS, PastBatch, Producer, ProducerSta
 pub use producers::PRODUCERS_FILE;
 pub use recovery::{OpenError, Recovered};
 pub use retention::RetentionAhead;
-pub use settings::{SettingError, Settings};
+pub use setting_table::{Effect, SettingInfo, SettingKind, TOPIC_SETTINGS, topic_setting};
+pub use settings::{AlterSetting, SettingError, Settings};
 pub use state::{State, View};
 
 use marks::Marks;

@@ -6,8 +6,8 @@ use leftoff_wire::record_batch::{BatchBuilder, BatchHeader, Batches, TimestampTy
 use crate::broker::commit_set::{MANIFEST_HEADER, ManifestEntry, RESERVED_PRODUCER_ID, encode_manifest};
 use crate::broker::topics::refusal;
 use crate::broker::{
-    Answer, Appended, Broker, Change, CommitSet, Judged, METADATA_LOG, OFFSETS_LOG, PartitionId, PastBatch,
-    Position, Produced, Refusal, Reply, Round, built,
+    Answer, Appended, Broker, Change, CommitSet, Incoming, Judged, METADATA_LOG, OFFSETS_LOG, PartitionId,
+    PastBatch, Position, Produced, Refusal, Reply, Round, built,
 };
 use crate::coordinator::{Flags, Record};
 use crate::log::LogError;
@@ -35,12 +35,12 @@ impl Broker {
     pub(super) fn produce(
         &mut self,
         now: Timestamp,
-        produces: Vec<(PartitionId, Batches)>,
+        produces: Vec<(PartitionId, Incoming)>,
     ) -> Result<Answer, Refusal> {
         let mut waits_for = None;
         let mut produced = Vec::with_capacity(produces.len());
-        for (partition, batches) in produces {
-            let went = self.produce_one(now, partition, batches);
+        for (partition, incoming) in produces {
+            let went = self.produce_one(now, partition, incoming);
             let waits = match &went {
                 Err(refusal) if refusal.is_final() => return Err(went.expect_err("matched just now")),
                 // What was written and cut again is off the disk when the round is.
@@ -62,32 +62,26 @@ impl Broker {
         &mut self,
         now: Timestamp,
         partition: PartitionId,
-        batches: Batches,
+        incoming: Incoming,
     ) -> Result<(Produced, Option<Round>), Refusal> {
+        let Incoming { mut header, batches } = incoming;
         self.check_batches(&partition, &batches, |producer_id| producer_id < RESERVED_PRODUCER_ID)?;
         self.check_room()?;
-        let mut headers: Vec<BatchHeader> = batches.headers().map(|(_, header)| header).collect();
-        let is_idempotent = headers.iter().any(|header| header.producer_id >= 0);
+        let is_idempotent = header.producer_id >= 0;
         if is_idempotent {
-            let [header] = headers.as_slice() else { return Err(Refusal::SeveralBatches) };
             let state = self.producers_of(now, &partition)?;
-            if let Judged::Duplicate(past) = state.judge(header)? {
+            if let Judged::Duplicate(past) = state.judge(&header)? {
                 return Ok(self.duplicate(&partition, &past));
             }
         }
         let went = self.append_data(now, partition, batches)?;
-        let mut base = went.base;
-        for header in &mut headers {
-            header.base_offset = base;
-            base = header.next_offset();
-        }
+        header.base_offset = went.base;
         if is_idempotent {
-            let state = self.producers_of(now, &partition)?;
-            headers.iter().for_each(|header| state.observe(header, now));
+            self.producers_of(now, &partition)?.observe(&header, now);
         }
         let produced = Produced {
             base: went.base,
-            append_time_ms: append_time_of(&headers[0]),
+            append_time_ms: append_time_of(&header),
             log_start: self.state.logs[&partition].log_start(),
             is_duplicate: false,
         };

@@ -3,6 +3,10 @@
 //! A setting is checked when it is given ([`Settings::set`]); what is in the log was checked once and is read as it is,
 //! so that a setting which a later version drops never keeps a directory from opening.
 
+use leftoff_wire::record_batch::TimestampType;
+
+use crate::broker::setting_table::{TOPIC_SETTINGS, topic_setting};
+
 /// The settings of a topic: what was given, over Kafka's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -30,43 +34,26 @@ pub enum SettingError {
     },
 }
 
-struct Known {
-    name: &'static str,
-    default: i64,
-    least: i64,
-    most: i64,
-    unit: &'static str,
+fn known() -> String {
+    TOPIC_SETTINGS.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Kafka's names and defaults (`TopicConfig`, `LogConfig`); -1 means no limit where Kafka has it so.
-const KNOWN: [Known; 5] = [
-    Known {
-        name: "retention.ms",
-        default: 604_800_000,
-        least: -1,
-        most: i64::MAX,
-        unit: "milliseconds, -1 for ever",
-    },
-    Known {
-        name: "retention.bytes",
-        default: -1,
-        least: -1,
-        most: i64::MAX,
-        unit: "bytes, -1 without limit",
-    },
-    Known { name: "segment.bytes", default: 1_073_741_824, least: 1, most: i32::MAX as i64, unit: "bytes" },
-    Known { name: "segment.ms", default: 604_800_000, least: 1, most: i64::MAX, unit: "milliseconds" },
-    Known {
-        name: "max.message.bytes",
-        default: 1_048_588,
-        least: 61,
-        most: i32::MAX as i64 - 1,
-        unit: "bytes",
-    },
-];
+/// Kafka's least `segment.bytes` since 4.0. Only its protocol asks for it.
+const LEAST_SEGMENT_BYTES: u64 = 1024 * 1024;
+/// How many of the settings a person is always shown; others are when they are given.
+const ALWAYS_SHOWN: usize = 5;
 
-fn known() -> String {
-    KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
+/// One step of Kafka's `IncrementalAlterConfigs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlterSetting<'a> {
+    /// This value from now on.
+    Set(&'a str),
+    /// Back to the default.
+    Delete,
+    /// These words more, of a list.
+    Append(&'a str),
+    /// Without these words, of a list.
+    Subtract(&'a str),
 }
 
 impl Settings {
@@ -85,17 +72,12 @@ impl Settings {
     /// # Errors
     /// [`SettingError`] for a name or value that Kafka does not know either.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), SettingError> {
-        let known = KNOWN
-            .iter()
-            .find(|known| known.name == name)
-            .ok_or_else(|| SettingError::Unknown { name: name.to_owned() })?;
-        if let Some(value) = value {
-            let fits = value.parse::<i64>().is_ok_and(|number| (known.least..=known.most).contains(&number));
-            if !fits {
-                let expected =
-                    format!("a whole number from {} to {} ({})", known.least, known.most, known.unit);
-                return Err(SettingError::Value { name: name.to_owned(), value: value.to_owned(), expected });
-            }
+        let known = topic_setting(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })?;
+        if let Some(value) = value
+            && !known.takes(value)
+        {
+            let expected = known.expected();
+            return Err(SettingError::Value { name: name.to_owned(), value: value.to_owned(), expected });
         }
         self.given.retain(|(given, _)| given != name);
         if let Some(value) = value {
@@ -105,22 +87,119 @@ impl Settings {
         Ok(())
     }
 
-    /// Every setting with its value, and whether it was given.
-    pub fn all(&self) -> Vec<(&'static str, i64, bool)> {
-        KNOWN
-            .iter()
-            .map(|known| (known.name, self.number(known.name), self.text(known.name).is_some()))
-            .collect()
+    /// The settings that matter most, and all that were given: name, value, whether it was given.
+    pub fn all(&self) -> Vec<(&'static str, String, bool)> {
+        let shown = TOPIC_SETTINGS.iter().enumerate().map(|(number, known)| {
+            let (value, is_given) = self.value(known.name);
+            (number, (known.name, value.to_owned(), is_given))
+        });
+        shown.filter(|(number, (.., given))| *number < ALWAYS_SHOWN || *given).map(|(_, row)| row).collect()
+    }
+
+    /// The value of a setting and whether it was given; of one that is not known it is empty.
+    pub fn value(&self, name: &str) -> (&str, bool) {
+        match self.text(name) {
+            Some(given) => (given, true),
+            None => (topic_setting(name).map_or("", |known| known.default), false),
+        }
+    }
+
+    /// What steps of `IncrementalAlterConfigs` come to, for [`crate::broker::Request::AlterTopic`].
+    ///
+    /// # Errors
+    /// [`SettingError`]: an unknown name, a value that does not fit, words for what is no list.
+    pub fn alter(
+        &self,
+        steps: &[(&str, AlterSetting<'_>)],
+    ) -> Result<Vec<(String, Option<String>)>, SettingError> {
+        let mut after = self.clone();
+        for (name, step) in steps {
+            let known =
+                topic_setting(name).ok_or_else(|| SettingError::Unknown { name: (*name).to_owned() })?;
+            let words = |text: &str| -> Vec<String> {
+                text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+            };
+            let mut list = words(after.value(name).0);
+            let value = match step {
+                AlterSetting::Set(value) => Some((*value).to_owned()),
+                AlterSetting::Delete => None,
+                AlterSetting::Append(given) | AlterSetting::Subtract(given) if !known.is_list() => {
+                    let (name, value) = ((*name).to_owned(), (*given).to_owned());
+                    let expected = "a whole value: it is no list to append to or subtract from".to_owned();
+                    return Err(SettingError::Value { name, value, expected });
+                }
+                AlterSetting::Append(given) => {
+                    let more = words(given).into_iter().filter(|word| !list.contains(word));
+                    let more: Vec<String> = more.collect();
+                    list.extend(more);
+                    Some(list.join(","))
+                }
+                AlterSetting::Subtract(given) => {
+                    let gone = words(given);
+                    list.retain(|word| !gone.contains(word));
+                    Some(list.join(","))
+                }
+            };
+            after.set(name, value.as_deref())?;
+        }
+        let altered = steps.iter().map(|(name, _)| ((*name).to_owned(), after.text(name).map(str::to_owned)));
+        Ok(altered.collect())
+    }
+
+    /// What Kafka's older `AlterConfigs` comes to: these settings, and no others.
+    pub fn replace(&self, given: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+        let is_gone = |name: &str| given.iter().all(|(stays, _)| *stays != name);
+        let gone = self.given.iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name.clone(), None));
+        let set = given.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+        gone.chain(set).collect()
+    }
+
+    /// What Kafka's protocol asks for beyond [`Settings::set`].
+    ///
+    /// # Errors
+    /// [`SettingError::Value`].
+    pub fn check_as_kafka(&self) -> Result<(), SettingError> {
+        let bytes = self.segment_bytes();
+        if bytes < LEAST_SEGMENT_BYTES {
+            let (name, value) = ("segment.bytes".to_owned(), bytes.to_string());
+            let expected = format!("at least {LEAST_SEGMENT_BYTES} bytes");
+            return Err(SettingError::Value { name, value, expected });
+        }
+        Ok(())
+    }
+
+    /// Whether old segments are deleted by age and size: not where only `compact` is given, since the newest record of a key
+    /// may be in one.
+    fn deletes(&self) -> bool {
+        self.value("cleanup.policy").0.split(',').any(|word| word.trim() == "delete")
+    }
+
+    /// Whether records need keys.
+    pub fn needs_keys(&self) -> bool {
+        self.value("cleanup.policy").0.split(',').any(|word| word.trim() == "compact")
+    }
+
+    /// Whose clock the timestamps are from.
+    pub fn timestamp_type(&self) -> TimestampType {
+        match self.value("message.timestamp.type").0 {
+            "LogAppendTime" => TimestampType::LogAppendTime,
+            _ => TimestampType::CreateTime,
+        }
+    }
+
+    /// How far a producer's timestamp may lie in the past, and in the future.
+    pub fn timestamp_limits_ms(&self) -> (i64, i64) {
+        (self.number("message.timestamp.before.max.ms"), self.number("message.timestamp.after.max.ms"))
     }
 
     /// Segments whose age, from the moment they were closed, passes this are deleted. `None`: never.
     pub fn retention_ms(&self) -> Option<i64> {
-        Some(self.number("retention.ms")).filter(|limit| *limit >= 0)
+        Some(self.number("retention.ms")).filter(|limit| *limit >= 0 && self.deletes())
     }
 
     /// A partition larger than this loses its oldest segments. `None`: no limit.
     pub fn retention_bytes(&self) -> Option<u64> {
-        u64::try_from(self.number("retention.bytes")).ok()
+        u64::try_from(self.number("retention.bytes")).ok().filter(|_| self.deletes())
     }
 
     /// A segment that would grow beyond this is closed.
@@ -143,7 +222,7 @@ impl Settings {
     }
 
     fn number(&self, name: &str) -> i64 {
-        let default = KNOWN.iter().find(|known| known.name == name).map_or(-1, |known| known.default);
-        self.text(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+        let default = || topic_setting(name).and_then(|known| known.default.parse().ok()).unwrap_or(-1);
+        self.text(name).and_then(|value| value.parse().ok()).unwrap_or_else(default)
     }
 }

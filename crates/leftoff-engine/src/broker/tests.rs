@@ -4,8 +4,10 @@
 mod ahead;
 mod damage;
 mod group_requests;
+mod incoming;
 mod members;
 mod producers;
 mod quick_start;
 mod rig;
+mod settings;
 mod space;

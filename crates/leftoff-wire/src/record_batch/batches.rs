@@ -1,6 +1,6 @@
 //! Owned batches on their way into a log.
 
-use super::{Batch, BatchError, BatchFault, BatchHeader};
+use super::{Batch, BatchError, BatchFault, BatchHeader, TimestampType, checksum};
 use crate::Offset;
 
 /// At least one whole batch, one behind the other, each checked as by [`Batch::parse`]; and nothing else.
@@ -61,6 +61,23 @@ impl Batches {
             position_bytes += header.size_bytes();
         }
         next
+    }
+
+    /// Gives each batch this clock and greatest timestamp (milliseconds since 1970), and the checksum that goes with them.
+    /// With log append time that is what readers see of every record (KIP-32).
+    pub fn set_timestamps(&mut self, timestamp_type: TimestampType, max_timestamp_ms: i64) {
+        let mut position_bytes = 0;
+        while position_bytes < self.bytes.len() {
+            let rest = &mut self.bytes[position_bytes..];
+            let mut header = BatchHeader::parse(rest).expect("checked when it was parsed");
+            let batch = &mut rest[..header.size_bytes()];
+            header.attributes = header.attributes.with_timestamp_type(timestamp_type);
+            header.max_timestamp = max_timestamp_ms;
+            header.write(batch);
+            header.crc = checksum(batch);
+            header.write(batch);
+            position_bytes += header.size_bytes();
+        }
     }
 
     /// How many bytes there are.

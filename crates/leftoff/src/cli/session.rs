@@ -177,8 +177,7 @@ pub fn from_refusal(refusal: Refusal) -> Failure {
         | Refusal::Setting(_)
         | Refusal::OutOfRange { .. }
         | Refusal::ProducerId { .. }
-        | Refusal::Sequence(_)
-        | Refusal::SeveralBatches => Failure::usage(refusal.to_string()),
+        | Refusal::Sequence(_) => Failure::usage(refusal.to_string()),
         Refusal::TooLarge { .. } => Failure::usage(refusal.to_string())
             .hint("raise it with `leftoff topics alter TOPIC -c max.message.bytes=…`"),
         Refusal::Commit(CommitError::Group(GroupError::MemberPresent { .. }))

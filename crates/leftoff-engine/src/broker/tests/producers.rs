@@ -3,25 +3,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use leftoff_wire::record_batch::{BatchBuilder, Batches};
+use leftoff_wire::record_batch::BatchBuilder;
 use proptest::prelude::*;
 
 use super::rig::{Rig, TOPIC, contents, partition};
 use crate::broker::{
-    BrokerConfig, Input, Output, PRODUCERS_FILE, Produced, RESERVED_PRODUCER_ID, Refusal, Reply, Request,
-    RequestId, SequenceError,
+    BrokerConfig, Incoming, Input, Output, PRODUCERS_FILE, ProduceRules, Produced, RESERVED_PRODUCER_ID,
+    Refusal, Reply, Request, RequestId, SequenceError, Settings,
 };
 use crate::disk::Disk;
 use crate::disk::mem::MemDisk;
 use crate::types::Timestamp;
 
-fn numbered(id: i64, epoch: i16, sequence: i32, count: usize) -> Batches {
+fn numbered(id: i64, epoch: i16, sequence: i32, count: usize) -> Incoming {
     let mut batch = BatchBuilder::default();
     batch.producer(id, epoch, sequence);
     for _ in 0..count {
         batch.push(1_000, None, Some(b"v"), &[]);
     }
-    Batches::parse(batch.build().unwrap()).unwrap()
+    let rules = ProduceRules::of(&Settings::default());
+    Incoming::check(batch.build().unwrap(), &rules, Timestamp::from_ms(0)).unwrap()
 }
 
 fn word(went: &Result<Produced, Refusal>) -> String {
@@ -34,7 +35,7 @@ fn word(went: &Result<Produced, Refusal>) -> String {
     }
 }
 
-fn produce(rig: &mut Rig, batches: Batches) -> String {
+fn produce(rig: &mut Rig, batches: Incoming) -> String {
     let produces = vec![(partition(0), batches)];
     match rig.ask(Request::Produce { produces }).unwrap() {
         Reply::Produced(went) => word(&went[0]),
@@ -157,7 +158,7 @@ fn each_partition_succeeds_or_fails_by_itself() {
     assert_eq!(words[4..], ["at 0", "again 0"]);
     assert_eq!(contents(rig.broker.state(), 1), ["0=v", "1=v"]);
     // Plain appends are all or nothing, so they have no numbers that could be told twice.
-    let refused = rig.ask(Request::Append { appends: vec![(partition(0), numbered(id, 0, 1, 1))] });
+    let refused = rig.ask(Request::Append { appends: vec![(partition(0), numbered(id, 0, 1, 1).batches)] });
     assert!(matches!(refused, Err(Refusal::ProducerId { .. })), "{refused:?}");
 }
 

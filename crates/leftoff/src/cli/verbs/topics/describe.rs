@@ -126,7 +126,11 @@ fn write_text(
         let mut settings = Table::new(SETTINGS);
         for (name, value, is_given) in topic.settings.all() {
             let from = if is_given { "given" } else { "default" };
-            settings.push(vec![name.into(), value.into(), from.into()]);
+            let value = match value.parse::<i64>() {
+                Ok(number) => number.into(),
+                Err(_) => value.into(),
+            };
+            settings.push(vec![name.into(), value, from.into()]);
         }
         settings.write(out, format, with_headers)?;
     }
@@ -138,7 +142,10 @@ fn object((topic, partitions): &(Topic, Vec<Partition>)) -> Value {
         .settings
         .all()
         .into_iter()
-        .map(|(name, value, is_given)| (name.to_owned(), json!({ "value": value, "given": is_given })))
+        .map(|(name, value, is_given)| {
+            let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
+            (name.to_owned(), json!({ "value": value, "given": is_given }))
+        })
         .collect();
     let partitions: Vec<Value> = partitions
         .iter()
