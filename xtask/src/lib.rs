@@ -1,8 +1,9 @@
 //! Work on the project itself: [`tidy`] checks the rules of the house, [`compat`] lets outside judges look at our files,
-//! [`bench`](mod@bench) measures.
+//! [`bench`](mod@bench) measures, [`generate`] makes the messages of the wire.
 
 pub mod bench;
 pub mod compat;
+pub mod generate;
 pub mod tidy;
 
 use std::path::PathBuf;

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use xtask::{bench, compat, tidy};
+use xtask::{bench, compat, generate, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask tidy              check the rules of the house
+       cargo xtask generate          make the messages of leftoff-wire from its schema table
        cargo xtask compat [NAME…]    let outside judges look at our files (all of them, or those named)
        cargo xtask compat --list     name the judges
        cargo xtask compat storm --seed N --runs N   the random attack, from another seed or for longer
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["tidy"] => tidy::command(),
         ["compat", names @ ..] => compat::command(names),
+        ["generate"] => generate::command(),
         ["bench", names @ ..] => bench::command(names),
         _ => {
             eprintln!("{USAGE}");

@@ -6,12 +6,14 @@
 //! - [`Offset`] and [`Committed`]: a record's place, and the next offset to read
 //! - [`record_batch`]: Kafka's record batch v2, parsed in place and built without an allocation a record
 //! - [`compression`]: the four codecs of a record batch
+//! - [`messages`]: Kafka's requests and responses
 //! - [`consumer_offsets`]: keys and values of the offsets log
 //! - [`primitives`]: the integers, strings and varints that all of it is made of
 
 mod checksum;
 pub mod compression;
 pub mod consumer_offsets;
+pub mod messages;
 pub mod offset;
 pub mod primitives;
 pub mod record_batch;
