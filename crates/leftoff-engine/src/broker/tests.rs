@@ -8,6 +8,7 @@ mod incoming;
 mod members;
 mod producers;
 mod quick_start;
+mod reads;
 mod rig;
 mod settings;
 mod space;

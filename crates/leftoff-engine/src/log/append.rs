@@ -176,6 +176,14 @@ impl Log {
         Ok(self.epochs()?.last())
     }
 
+    /// Each leader epoch that has records, with its first offset.
+    ///
+    /// # Errors
+    /// [`LogError::Io`].
+    pub fn epoch_starts(&self) -> Result<&[(i32, Offset)], LogError> {
+        Ok(self.epochs()?.entries())
+    }
+
     fn must_take_appends(&mut self) -> Result<(), LogError> {
         let path = self.dir.clone();
         if self.access == Access::Reader {

@@ -66,6 +66,11 @@ impl Epochs {
         (rising && entries.len() == count).then_some(Epochs { entries })
     }
 
+    /// All of them.
+    pub fn entries(&self) -> &[(i32, Offset)] {
+        &self.entries
+    }
+
     /// The epoch of the last entry.
     pub fn last(&self) -> Option<i32> {
         self.entries.last().map(|entry| entry.0)
