@@ -196,6 +196,26 @@ fn a_member_commits_in_its_generation() {
 }
 
 #[test]
+fn a_client_moves_no_offset_under_an_embedded_runner() {
+    let disk = disk();
+    let mut rig = with_topic(&disk, false);
+    rig.ask(Request::Join { group: "g".to_owned(), who: Who::new("run", "", "", "") });
+    rig.settle();
+    assert_eq!(commit(&mut rig, ("", -1), "t/0=1"), "UnknownMemberId");
+    assert_eq!(delete_offsets(&mut rig, &[("t", 0)]), Err(ErrorCode::NonEmptyGroup));
+    rig.broker.close().unwrap();
+    // It may only wait for the directory: its hold ends before the offset moves, so it cannot miss that.
+    let mut rig = Rig::open_with(&disk, 2_000, false);
+    let group = |rig: &Rig| rig.broker.state().coordinator().group("g").cloned().unwrap();
+    let held = group(&rig).owner().unwrap();
+    // What is refused ends nothing.
+    assert_eq!(commit(&mut rig, ("", -1), "t/2=1"), "UnknownTopicOrPartition");
+    assert!(group(&rig).is_held_by(&held));
+    assert_eq!(commit(&mut rig, ("", -1), "t/0=1"), "ok");
+    assert!(!group(&rig).is_held_by(&held));
+}
+
+#[test]
 fn groups_are_described_and_listed() {
     let mut rig = with_topic(&disk(), false);
     assert_eq!(describe(&mut rig, "g"), "GroupIdNotFound Dead / []");
