@@ -18,6 +18,10 @@ pub const SCRIPTS: &[(&str, &str)] = &[
         "topic t 1 segment.bytes=250 retention.bytes=400; append t/0 1; append t/0 1; append t/0 1 & append t/0 1 & append t/0 1; append t/0 1; retention; append t/0 1; append t/0 2; retention; append t/0 1",
     ),
     (
+        "retention-unread",
+        "topic t 1 segment.bytes=250 retention.bytes=300 leftoff.retention.unread=keep; append t/0 1; append t/0 1; append t/0 1 & append t/0 1 & append t/0 1; append t/0 1; commit g t/0 1; retention; commit g t/0 +2 & retention; append t/0 2; commit g t/0 +2 & due & trim t/0 +1; retention; append t/0 1",
+    ),
+    (
         "retention-age",
         "topic t 2 segment.bytes=250 retention.ms=200000; append t/0 2; append t/0 2; append t/1 1; append t/0 2; retention; append t/0 1; append t/0 2; retention; restart; append t/0 1; retention",
     ),

@@ -405,6 +405,10 @@ impl Broker {
                 self.rounds.sync_marks = true;
                 self.rounds.after.push(AfterSync::MoveLogStart(partition, offset, reason));
             }
+            // Deleted meanwhile, or trimmed further: a log start never falls.
+            AfterSync::MoveLogStart(partition, offset, _)
+                if !self.state.logs.contains_key(&partition)
+                    || offset <= self.state.metadata.log_start(&partition) => {}
             AfterSync::MoveLogStart(partition, offset, reason) => {
                 let change = Change::LogStart { partition, offset, reason };
                 match self.record(now, &[change]) {

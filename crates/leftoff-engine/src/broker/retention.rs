@@ -56,6 +56,37 @@ impl State {
     }
 }
 
+impl State {
+    /// The lowest offset that a group with a committed offset has yet to read there; `None` if there is no such group.
+    pub fn first_unread(&self, partition: &PartitionId) -> Option<Offset> {
+        let topic = self.metadata.by_id(&partition.topic_id)?;
+        let entries = self.coordinator.groups().filter_map(|group| {
+            let entry = group.entry_by_name(&topic.name, partition.partition)?;
+            (entry.topic_id == partition.topic_id).then_some(entry.committed.next())
+        });
+        entries.min()
+    }
+
+    /// Bytes of a partition's closed segments that only `leftoff.retention.unread=keep` keeps from being deleted now.
+    ///
+    /// # Errors
+    /// If the length of a segment cannot be found out.
+    pub fn kept_unread_bytes(&self, now: Timestamp, partition: &PartitionId) -> Result<u64, LogError> {
+        let (Some(topic), Some(log)) = (self.metadata.by_id(&partition.topic_id), self.logs.get(partition))
+        else {
+            return Ok(0);
+        };
+        let limits =
+            Limits { age_ms: topic.settings.retention_ms(), bytes: topic.settings.retention_bytes() };
+        let wanted = self.new_log_start(now, partition, limits)?;
+        let (Some(limit), Some((wanted, _))) = (topic.settings.unread(), wanted) else { return Ok(0) };
+        let segments = log.segments()?;
+        let start = without_unread(&segments, wanted, self.first_unread(partition), limit);
+        let kept = segments.iter().filter(|segment| segment.next > start && segment.next <= wanted);
+        Ok(kept.map(|segment| segment.bytes).sum())
+    }
+}
+
 impl Broker {
     /// Moves log starts over whatever is beyond its limits.
     pub(super) fn check_retention(&mut self, now: Timestamp) -> Result<(), Refusal> {
@@ -64,7 +95,18 @@ impl Broker {
                 Limits { age_ms: topic.settings.retention_ms(), bytes: topic.settings.retention_bytes() };
             for number in 0..topic.partitions {
                 let partition = PartitionId { topic_id: topic.topic_id, partition: number };
-                if let Some((offset, reason)) = self.new_log_start(now, &partition, limits)? {
+                let Some((offset, reason)) = self.state.new_log_start(now, &partition, limits)? else {
+                    continue;
+                };
+                if let Some(limit) = topic.settings.unread() {
+                    let first_unread = self.state.first_unread(&partition);
+                    let segments = self.state.logs[&partition].segments()?;
+                    let offset = without_unread(&segments, offset, first_unread, limit);
+                    // The commits that let it go are on disk first: a crash must not keep the deletion and lose those.
+                    if offset > self.state.logs[&partition].log_start() {
+                        self.rounds.after.push(AfterSync::Carried(partition, offset, reason));
+                    }
+                } else {
                     self.record(now, &[Change::LogStart { partition, offset, reason }])?;
                     self.rounds.after.push(AfterSync::AdvanceLogStart(partition, offset));
                 }
@@ -79,21 +121,23 @@ impl Broker {
             age_ms: Some(self.config.offsets_retention_ms),
             bytes: Some(self.config.offsets_retention_bytes),
         };
-        if let Some((offset, reason)) = self.new_log_start(now, &OFFSETS_LOG, limits)? {
+        if let Some((offset, reason)) = self.state.new_log_start(now, &OFFSETS_LOG, limits)? {
             let carried = self.state.coordinator.carry(offset);
             self.append_offsets(now, &carried, &[])?;
             self.rounds.after.push(AfterSync::Carried(OFFSETS_LOG, offset, reason));
         }
         Ok(())
     }
+}
 
+impl State {
     fn new_log_start(
         &self,
         now: Timestamp,
         partition: &PartitionId,
         limits: Limits,
     ) -> Result<Option<(Offset, LogStartReason)>, LogError> {
-        let Some(log) = self.state.logs.get(partition) else { return Ok(None) };
+        let Some(log) = self.logs.get(partition) else { return Ok(None) };
         let segments = log.segments()?;
         let by_age = limits.age_ms.and_then(|age_ms| self.start_by_age(now, partition, &segments, age_ms));
         let by_bytes = limits.bytes.and_then(|bytes| start_by_bytes(&segments, bytes));
@@ -115,11 +159,26 @@ impl Broker {
         let closed = segments.iter().take_while(|segment| !segment.active);
         // A segment whose closing time is not known (the record was lost in a power cut) is kept until bytes decide.
         let expired = closed.take_while(|segment| {
-            let rolled = self.state.metadata.rolled_at(partition, segment.base);
+            let rolled = self.metadata.rolled_at(partition, segment.base);
             rolled.is_some_and(|rolled| now.as_ms().saturating_sub(rolled.as_ms()) >= age_ms)
         });
         expired.last().map(|segment| segment.next)
     }
+}
+
+/// How far of `wanted` the log start may go: whole segments that were read, and more only where the partition is too large.
+fn without_unread(
+    segments: &[SegmentInfo],
+    wanted: Offset,
+    first_unread: Option<Offset>,
+    limit_bytes: u64,
+) -> Offset {
+    let Some(first_unread) = first_unread else { return wanted };
+    let read =
+        segments.iter().map(|segment| segment.next).take_while(|next| *next <= first_unread.min(wanted));
+    let read = read.last().unwrap_or(Offset::ZERO);
+    let too_large = start_by_bytes(segments, limit_bytes).unwrap_or(Offset::ZERO).min(wanted);
+    read.max(too_large)
 }
 
 /// As Kafka: the oldest closed segments go as long as what is left still has at least the limit.

@@ -1,4 +1,4 @@
-//! Every topic setting that Apache Kafka 4.2 has, as its tools show them: name, kind, default, what may be given, what it does.
+//! Every topic setting that Apache Kafka 4.2 has, and two of our own, as tools show them: name, kind, default, what may be given, what it does.
 //!
 //! Kafka's names and defaults are those of its `TopicConfig` and `LogConfig`.
 
@@ -138,6 +138,10 @@ pub const TOPIC_SETTINGS: &[SettingInfo] = settings! {
         "records of producers with a timestamp so far in the past are refused";
     "message.timestamp.after.max.ms" long(0), "3600000", Applies, "log.message.timestamp.after.max.ms", "milliseconds",
         "records of producers with a timestamp so far in the future are refused";
+    "leftoff.retention.unread" SettingKind::OneOf(&["delete", "keep"]), "delete", Applies, "", "",
+        "keep: what a group with a committed offset there has yet to read is not deleted by age or size";
+    "leftoff.retention.unread.bytes" long(-1), "-1", Applies, "", "bytes, -1 without limit",
+        "a partition that is larger loses its oldest segments, read or not";
     "compression.type" SettingKind::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]), "producer", Kept, "compression.type", "",
         "batches stay as their producers sent them";
     "compression.gzip.level" SettingKind::Int { least: -1, most: 9 }, "-1", Kept, "compression.gzip.level", "level, -1 for its own default",

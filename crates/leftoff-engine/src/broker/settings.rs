@@ -174,6 +174,14 @@ impl Settings {
         self.value("cleanup.policy").0.split(',').any(|word| word.trim() == "delete")
     }
 
+    /// What retention does about events that a group has yet to read: `None`: it deletes them. Else they are kept, in
+    /// partitions up to so many bytes.
+    pub fn unread(&self) -> Option<u64> {
+        let keeps = self.value("leftoff.retention.unread").0 == "keep";
+        let bytes = u64::try_from(self.number("leftoff.retention.unread.bytes")).unwrap_or(u64::MAX);
+        keeps.then_some(bytes)
+    }
+
     /// Whether records need keys.
     pub fn needs_keys(&self) -> bool {
         self.value("cleanup.policy").0.split(',').any(|word| word.trim() == "compact")

@@ -12,3 +12,4 @@ mod reads;
 mod rig;
 mod settings;
 mod space;
+mod unread;
