@@ -232,7 +232,7 @@ impl Storm {
         let output = |name: &str| fs::File::create(self.path(name)).context("cannot make a file");
         command.stdout(output("printed")?).stderr(output("told")?);
         command.args(["--", "python3"]).arg(self.path("handler.py")).arg(self.path("lies"));
-        command.arg(self.seed.to_string());
+        command.arg(self.seed.to_string()).arg(starts.to_string());
         if starts < STARTS && self.below(3) == 0 {
             let point = self.one_of(POINTS);
             command.env("LEFTOFF_DIE_AT", format!("{point}:{}", 1 + self.below(12)));

@@ -145,17 +145,17 @@ pub(super) fn dead(log: &Log, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `RUNNER PARTITION OFFSET KEY` a line: within one runner none is handled before one that comes before it.
+/// `START PARTITION OFFSET KEY` a line: within one start of the runner none is handled before one that comes before it.
 pub(super) fn handled_in_order(text: &str, by: By) -> anyhow::Result<()> {
     let mut last = BTreeMap::new();
     for line in text.lines() {
-        let [runner, partition, offset, key] = line.split(' ').collect::<Vec<_>>()[..] else {
+        let [start, partition, offset, key] = line.split(' ').collect::<Vec<_>>()[..] else {
             anyhow::bail!("not a line of the handler's: {line}");
         };
         let offset: u64 = offset.parse().context("an offset")?;
         let lane = match by {
-            By::Partition => (runner, partition, ""),
-            By::Key => (runner, partition, key),
+            By::Partition => (start, partition, ""),
+            By::Key => (start, partition, key),
         };
         let before = last.insert(lane, offset);
         // One that is tried again after its answer was not taken is the same one.
