@@ -47,6 +47,7 @@ fn dispatch(cli: &Cli) -> Result<(), Failure> {
         Command::Completion(args) => completion(args),
         Command::Demo(args) => verbs::demo::demo(args),
         Command::DemoConsumer(args) => verbs::demo::consumer::consume(args),
+        Command::Serve(args) => verbs::serve::serve(&cli.global, args),
         Command::Topics(command) => verbs::topics::run(&cli.global, command),
         Command::Produce(args) => verbs::produce::run(&cli.global, args),
         Command::Consume(args) => verbs::consume::run(&cli.global, args),

@@ -2,10 +2,12 @@
 //!
 //! There is no thread of its own. Whoever waits for an answer and finds that no sync is under way does it for everybody
 //! who waits; the others sleep until their answer is there. A caller that wants appends to overlap with the sync submits
-//! on one thread and waits for the [`Ticket`]s on another.
+//! on one thread and waits for the [`Ticket`]s on another. One that may not wait at all, a server, gives its threads to
+//! the store ([`Store::keep_syncing`]) and is called back ([`Store::submit_then`]).
 
 mod lock;
 mod read;
+mod upkeep;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -116,10 +118,14 @@ struct Inner {
     /// Held for as long as there is a broker.
     lock: Option<DirectoryLock>,
     replies: HashMap<RequestId, Reply>,
+    /// Who is to be called with the reply to a request that nobody waits for.
+    then: HashMap<RequestId, Then>,
     /// Requests whose tickets were dropped: their replies are thrown away.
     abandoned: HashSet<RequestId>,
     /// A sync that nobody does yet.
     job: Option<SyncJob>,
+    /// Whether [`Store::keep_syncing`] is to end.
+    stops_syncing: bool,
     next_id: u64,
     held_since: Instant,
     /// When it was looked last whether somebody waits.
@@ -145,8 +151,10 @@ impl Store {
             held_since: Instant::now(),
             looked: Instant::now(),
             replies: HashMap::new(),
+            then: HashMap::new(),
             abandoned: HashSet::new(),
             job: None,
+            stops_syncing: false,
             next_id: 0,
         };
         let shared = Shared {
@@ -172,8 +180,7 @@ impl Store {
     /// Asks for something and does not wait: the reply comes with the ticket.
     pub fn submit(&self, request: Request) -> Ticket {
         let mut inner = self.lock();
-        let id = RequestId(inner.next_id);
-        inner.next_id += 1;
+        let id = inner.name_request();
         let now = now();
         let broker = inner.broker_mut();
         if broker.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -367,7 +374,9 @@ impl Store {
         while let Some(output) = inner.broker_mut().poll_output() {
             match output {
                 Output::Reply { id, reply } => {
-                    if !inner.abandoned.remove(&id) {
+                    if let Some(then) = inner.then.remove(&id) {
+                        then.0(reply);
+                    } else if !inner.abandoned.remove(&id) {
                         inner.replies.insert(id, reply);
                     }
                 }
@@ -391,6 +400,15 @@ impl Store {
     }
 }
 
+/// What is called with a reply. It must not block, nor come back into the store: it runs under the store's lock.
+struct Then(Box<dyn FnOnce(Reply) + Send>);
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then")
+    }
+}
+
 /// Looks at a store's state from another thread, and never waits for it.
 #[derive(Debug, Clone)]
 pub struct Glimpses(Weak<Shared>);
@@ -405,6 +423,12 @@ impl Glimpses {
 }
 
 impl Inner {
+    fn name_request(&mut self) -> RequestId {
+        let id = RequestId(self.next_id);
+        self.next_id += 1;
+        id
+    }
+
     fn broker(&self) -> &Broker {
         self.broker.as_ref().expect("a closed store is not used any more")
     }

@@ -5,6 +5,7 @@ pub mod dlq;
 pub mod groups;
 pub mod read_write;
 pub mod run;
+pub mod serve;
 pub mod topics;
 pub mod upkeep;
 pub mod value;
@@ -108,6 +109,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Command::Demo(_) | Command::DemoConsumer(_) => "demo",
+            Command::Serve(_) => "serve",
             Command::Topics(_) => "topics",
             Command::Produce(_) => "produce",
             Command::Consume(_) => "consume",
@@ -131,6 +133,8 @@ pub enum Command {
     /// One consumer of the demo, which starts it
     #[command(hide = true)]
     DemoConsumer(super::verbs::demo::consumer::ConsumerArgs),
+    /// Let Kafka clients, in any language, keep their events and offsets in the data directory
+    Serve(serve::ServeArgs),
     /// Create, list, describe, change, delete and trim topics
     #[command(subcommand)]
     Topics(topics::TopicsCommand),

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod groups;
 pub mod produce;
 pub mod run;
+pub mod serve;
 pub mod topics;
 pub mod wait;
 
