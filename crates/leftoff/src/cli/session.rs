@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leftoff::store::{LockError, OpenOptions, ReadError, Store, StoreError};
 use leftoff_engine::broker::directory::{self, Found};
-use leftoff_engine::broker::{OpenError, Refusal, Topic, View};
+use leftoff_engine::broker::{BrokerConfig, OpenError, Refusal, Topic, View};
 use leftoff_engine::coordinator::{CommitError, GroupError};
 use leftoff_engine::disk::Disk;
 use leftoff_engine::disk::os::{FilesystemKind, OsDisk};
@@ -28,12 +28,20 @@ pub const WAIT_FOR_LOCK: Duration = Duration::from_secs(5);
 /// # Errors
 /// Exit 3 if another process writes it, 4 if it is somebody else's, 5 if it is damaged.
 pub fn open_writer(global: &Global, verb: &str) -> Result<Store, Failure> {
+    open_writer_with(global, verb, BrokerConfig::default())
+}
+
+/// The same with settings of the broker.
+///
+/// # Errors
+/// As [`open_writer`].
+pub fn open_writer_with(global: &Global, verb: &str, broker: BrokerConfig) -> Result<Store, Failure> {
     if global.data.exists() && !global.data.is_dir() {
         return Err(not_a_directory(&global.data));
     }
     warn_of_filesystem(global, &global.data);
     let wait_for_lock = global.timeout.unwrap_or(WAIT_FOR_LOCK);
-    let options = OpenOptions { verb: verb.to_owned(), wait_for_lock, ..OpenOptions::default() };
+    let options = OpenOptions { verb: verb.to_owned(), wait_for_lock, broker, ..OpenOptions::default() };
     let store = Store::open(&global.data, &options).map_err(|error| from_store(&global.data, error))?;
     let recovered = store.recovered();
     if recovered.cut_bytes > 0 {

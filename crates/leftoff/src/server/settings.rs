@@ -15,8 +15,6 @@ pub struct ServerSettings {
     pub default_partitions: i32,
     /// Whether a replication factor above 1 is taken; one copy is kept all the same.
     pub accept_replication: bool,
-    /// Whether a commit above the end, or backwards, is refused.
-    pub strict_commits: bool,
     /// What is taken in at most.
     pub limits: ServerLimits,
 }

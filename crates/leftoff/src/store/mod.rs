@@ -48,6 +48,8 @@ pub struct OpenOptions {
     pub wait_for_lock: Duration,
     /// What one sync may cover.
     pub sync_scope: SyncScope,
+    /// How the broker treats its own logs, and groups.
+    pub broker: BrokerConfig,
 }
 
 impl Default for OpenOptions {
@@ -56,6 +58,7 @@ impl Default for OpenOptions {
             verb: "embedded".to_owned(),
             wait_for_lock: Duration::ZERO,
             sync_scope: SyncScope::default(),
+            broker: BrokerConfig::default(),
         }
     }
 }
@@ -109,6 +112,7 @@ struct Shared {
     inner: Mutex<Inner>,
     changed: Condvar,
     verb: String,
+    config: BrokerConfig,
 }
 
 #[derive(Debug)]
@@ -144,7 +148,7 @@ impl Store {
         // Whose directory it is comes first: nothing is written into somebody else's, not even a lock.
         leftoff_engine::broker::directory::inspect(&disk).map_err(OpenError::from)?;
         let lock = DirectoryLock::take(root, &options.verb, options.wait_for_lock)?;
-        let broker = Broker::open(disk.clone(), now(), random_id(), BrokerConfig::default())?;
+        let broker = Broker::open(disk.clone(), now(), random_id(), options.broker.clone())?;
         let inner = Inner {
             broker: Some(broker),
             lock: Some(lock),
@@ -163,6 +167,7 @@ impl Store {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             verb: options.verb.clone(),
+            config: options.broker.clone(),
         };
         Ok(Store { shared: Arc::new(shared) })
     }
@@ -329,7 +334,7 @@ impl Store {
         }
         inner.lock = Some(self.take_back(stop)?);
         inner.broker =
-            Some(Broker::open(self.shared.disk.clone(), now(), random_id(), BrokerConfig::default())?);
+            Some(Broker::open(self.shared.disk.clone(), now(), random_id(), self.shared.config.clone())?);
         inner.held_since = Instant::now();
         Ok(true)
     }

@@ -48,7 +48,8 @@ impl Store {
                 (Some(_), None) => first_seen_due = Some(at),
                 (Some(_), Some(seen)) if at.as_ms() - seen.as_ms() >= GRACE_MS => {
                     first_seen_due = None;
-                    inner.broker_mut().handle_deadline(at);
+                    // Whatever had arrived when it was first seen to be due was taken in since.
+                    inner.broker_mut().handle_deadline_heard(at, seen);
                     self.take_outputs(&mut inner);
                     continue;
                 }

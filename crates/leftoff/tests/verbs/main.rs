@@ -19,6 +19,7 @@ mod resets;
 mod restored;
 mod run;
 mod script;
+mod serve;
 mod source;
 mod to_sqlite;
 mod to_topic;

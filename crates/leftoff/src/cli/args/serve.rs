@@ -1,12 +1,16 @@
 //! `leftoff serve`
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use leftoff::server::{Advertised, Listener, ServerLimits, ServerSettings};
+use leftoff_engine::broker::BrokerConfig;
+use leftoff_engine::coordinator::classic::GroupConfig;
 
-use super::value::value;
+use super::value::{parsed, value};
 use crate::cli::bad_value::BadValue;
+use crate::cli::time::parse_duration;
 
 /// `leftoff serve`
 #[derive(Args, Clone, Debug)]
@@ -42,12 +46,32 @@ pub struct ServeArgs {
     /// Refuse commits above the end of a partition, and commits that go back; else they are taken, as Kafka does, and flagged
     #[arg(long, env = "LEFTOFF_STRICT_COMMITS")]
     pub strict_commits: bool,
+    /// How long a group that was empty waits for more members before it begins (group.initial.rebalance.delay.ms): 3s, 0s
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LEFTOFF_GROUP_INITIAL_REBALANCE_DELAY",
+        default_value = "3s"
+    )]
+    #[arg(value_parser = parsed(parse_duration))]
+    pub group_initial_rebalance_delay: Duration,
     /// Connections at once
     #[arg(long, value_name = "N", env = "LEFTOFF_MAX_CONNECTIONS", default_value_t = 10_000)]
     pub max_connections: usize,
 }
 
 impl ServeArgs {
+    /// How groups are treated.
+    pub fn broker(&self) -> BrokerConfig {
+        let delay = i32::try_from(self.group_initial_rebalance_delay.as_millis()).unwrap_or(i32::MAX);
+        let groups = GroupConfig {
+            initial_rebalance_delay_ms: delay,
+            strict_commits: self.strict_commits,
+            ..GroupConfig::default()
+        };
+        BrokerConfig { groups, ..BrokerConfig::default() }
+    }
+
     /// As the server wants it.
     ///
     /// # Errors
@@ -74,7 +98,6 @@ impl ServeArgs {
             auto_create: self.auto_create == Switch::On,
             default_partitions: self.default_partitions,
             accept_replication: self.replication_factor == Replication::Accept,
-            strict_commits: self.strict_commits,
             limits: ServerLimits { connections: self.max_connections, ..ServerLimits::default() },
         })
     }

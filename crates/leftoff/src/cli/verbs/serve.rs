@@ -22,7 +22,7 @@ const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), Failure> {
     let settings = args.settings().map_err(|bad| Failure::usage(bad.to_string()))?;
     let stop = stop::on_signals()?;
-    let store = session::open_writer(global, "serve")?;
+    let store = session::open_writer_with(global, "serve", args.broker())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("serve")
         .enable_all()
