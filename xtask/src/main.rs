@@ -10,7 +10,7 @@ usage: cargo xtask tidy              check the rules of the house
        cargo xtask compat [NAME…]    let outside judges look at our files (all of them, or those named)
        cargo xtask compat --list     name the judges
        cargo xtask compat storm --seed N --runs N   the random attack, from another seed or for longer
-       cargo xtask bench [NAME…]     measure the figures of docs/performance.md (produce, consume, run, closure, start)";
+       cargo xtask bench [NAME…]     measure the figures of docs/performance.md (produce, consume, run, closure, rows, start)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -20,7 +20,7 @@ struct Bench {
     measure: fn(&Place) -> anyhow::Result<()>,
 }
 
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
     Bench {
         name: "produce",
         what: "1 GiB of lines of 1 KiB, against dd with fdatasync",
@@ -40,6 +40,11 @@ const BENCHES: [Bench; 5] = [
         name: "closure",
         what: "3 million events of 100 bytes through a closure that does nothing, a save every 1,000",
         measure: throughput::closure,
+    },
+    Bench {
+        name: "rows",
+        what: "300,000 rows of 100 bytes from a closure into SQLite, exactly once, a save every 1,000",
+        measure: throughput::rows,
     },
     Bench {
         name: "start",

@@ -103,25 +103,34 @@ fn make_events(place: &Place, topic: &str, events: usize) -> anyhow::Result<()> 
 
 /// A closure that does nothing, in its own program: an example of the crate.
 pub fn closure(place: &Place) -> anyhow::Result<()> {
-    const EVENTS: &str = "3000000";
+    example(place, "closure_rate", &["3000000"])
+}
+
+/// A closure whose rows go to SQLite, in its own program.
+pub fn rows(place: &Place) -> anyhow::Result<()> {
+    example(place, "rows_rate", &["300000", "sqlite"])
+}
+
+/// An example of the crate, in turns: it is given a folder and more, and prints how many, in which time, with how many saves.
+fn example(place: &Place, name: &str, more: &[&str]) -> anyhow::Result<()> {
     let root = crate::root()?;
-    let build = ["build", "--release", "--locked", "-p", "leftoff", "--example", "closure_rate"];
+    let build = ["build", "--release", "--locked", "-p", "leftoff", "--example", name];
     ensure!(run(&Run::new(Path::new("cargo"), &build).dir(&root))?.success, "the example does not build");
-    let program = place.leftoff.with_file_name("examples").join("closure_rate");
+    let program = place.leftoff.with_file_name("examples").join(name);
     let mut rates = Vec::new();
     for turn in 0..TURNS {
-        let (dir, printed) = (place.path(&format!("closure-{turn}")), place.path("printed"));
-        let arguments = [dir.display().to_string(), EVENTS.to_owned()];
-        let arguments = arguments.each_ref().map(String::as_str);
+        let (dir, printed) = (place.path(&format!("{name}-{turn}")), place.path("printed"));
+        let dir = dir.display().to_string();
+        let arguments = [&[dir.as_str()], more].concat();
         let took = run(&Run::new(&program, &arguments).stdout(&printed.display().to_string()))?;
         ensure!(took.success, "the example failed");
         let text = std::fs::read_to_string(&printed)?;
         let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let [events, seconds, saves] = numbers[..] else { bail!("the example printed {text:?}") };
-        println!("  {:.0} events/s, {saves} saves", events / seconds);
-        rates.push(events / seconds);
+        let [count, seconds, saves] = numbers[..] else { bail!("the example printed {text:?}") };
+        println!("  {:.0} a second, {saves} saves", count / seconds);
+        rates.push(count / seconds);
     }
-    println!("  median: {:.0} events/s", median(rates));
+    println!("  median: {:.0} a second", median(rates));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod dump;
 mod handlers;
 mod kafka;
 mod kafka_dump;
+mod kcat;
 mod leftoff;
 mod postgres;
 mod storm;
@@ -38,6 +39,11 @@ const JUDGES: &[Judge] = &[
         name: "postgres",
         about: "PostgreSQL holds each event's rows once, whoever is killed; LEFTOFF_KILLS says how often",
         run: postgres::run,
+    },
+    Judge {
+        name: "kcat",
+        about: "Debian's kcat on an old librdkafka: topics, codecs, times and groups on leftoff serve",
+        run: kcat::run,
     },
     Judge {
         name: "storm",
