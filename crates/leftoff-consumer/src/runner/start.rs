@@ -54,25 +54,26 @@ pub fn decide(facts: &Facts<'_>, options: &RunOptions) -> Result<Start, Refusal>
 /// What was saved, by the one whose word counts.
 fn candidate(facts: &Facts<'_>, options: &RunOptions) -> Result<Option<Start>, Refusal> {
     let Some(place) = facts.place else { return Ok(facts.in_group.map(plain)) };
+    // A reset does not know of it either: its numbers may be those of the other log.
+    if let (Some(in_sink), Some(other), OnOtherLog::Refuse) =
+        (facts.in_sink, facts.other_event_at, options.on_other_log)
+    {
+        return Err(Refusal::OtherLog {
+            topic: facts.topic.to_owned(),
+            partition: facts.partition,
+            place: place.to_owned(),
+            in_sink,
+            other,
+        });
+    }
     if let (Some(reset), Some(to)) = (facts.reset, facts.in_group) {
         let jumped =
             jump(format!("{} reaches {place}", reset.what), facts.in_sink.map(Committed::next), to.next());
         return Ok(Some(Start { at: to, decision: Some(Decision { follows: true, ..jumped }) }));
     }
-    if let (Some(in_sink), Some(other)) = (facts.in_sink, facts.other_event_at) {
-        return match options.on_other_log {
-            OnOtherLog::Accept => Ok(Some(Start {
-                at: in_sink,
-                decision: Some(jump("--on-other-log accept".to_owned(), None, in_sink.next())),
-            })),
-            OnOtherLog::Refuse => Err(Refusal::OtherLog {
-                topic: facts.topic.to_owned(),
-                partition: facts.partition,
-                place: place.to_owned(),
-                in_sink,
-                other,
-            }),
-        };
+    if let (Some(in_sink), Some(_)) = (facts.in_sink, facts.other_event_at) {
+        let accepted = jump("--on-other-log accept".to_owned(), None, in_sink.next());
+        return Ok(Some(Start { at: in_sink, decision: Some(accepted) }));
     }
     match (facts.in_sink, facts.in_group) {
         (Some(in_sink), Some(in_group)) if in_group > in_sink => Ok(Some(Start {

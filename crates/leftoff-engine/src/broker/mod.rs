@@ -181,6 +181,11 @@ impl Broker {
         self.latched.as_deref()
     }
 
+    /// Whether a request was refused and its answer waits for a round: what it had written is cut, and off the disk with that.
+    pub fn is_refused(&self, id: RequestId) -> bool {
+        self.rounds.is_refused(id)
+    }
+
     /// Whether a sync is under way, or wanted.
     pub fn is_syncing(&self) -> bool {
         self.rounds.in_flight.is_some()

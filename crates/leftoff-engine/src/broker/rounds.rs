@@ -103,6 +103,11 @@ impl Rounds {
         self.parked.insert(at, (round, id, reply));
     }
 
+    /// Whether a reply that waits is a refusal.
+    pub fn is_refused(&self, id: RequestId) -> bool {
+        self.parked.iter().rev().any(|(_, parked, reply)| *parked == id && matches!(reply, Reply::Refused(_)))
+    }
+
     /// True when the open round has something that a sync must cover.
     pub fn has_work(&self) -> bool {
         !self.dirty.is_empty() || !self.after.is_empty() || self.sync_marks

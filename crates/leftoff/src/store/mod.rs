@@ -465,7 +465,8 @@ impl Ticket {
     /// Whether the request was refused at once. A caller that submits without waiting looks, so that nothing goes in behind
     /// what did not.
     pub fn is_refused(&self) -> bool {
-        matches!(self.store.lock().replies.get(&self.id), Some(Reply::Refused(_)))
+        let inner = self.store.lock();
+        matches!(inner.replies.get(&self.id), Some(Reply::Refused(_))) || inner.broker().is_refused(self.id)
     }
 
     /// Waits until the answer is on disk; does the sync for everybody if nobody else does.

@@ -205,3 +205,35 @@ fn the_log_is_held_against_the_truth_that_somebody_has_elsewhere() {
         "#,
     );
 }
+
+/// More events without a name than with one; and one of two equal events that is missing.
+#[test]
+fn an_expectation_counts_equal_names_and_survives_events_without_one() {
+    let dir = folder(1);
+    fs::write(dir.path().join("two"), "k1\nk1\nk2\n").unwrap();
+    fs::write(dir.path().join("one"), "x\n").unwrap();
+    check_in(
+        &dir,
+        r#"
+        $ topics create u -q
+        $ produce u -q --key-field id <<< '{"id":"k1"}\n{"id":"k2"}\n'
+        $ run -t u -g g -q --out file:out --until-end -- sh copy.sh
+        $ check -g g --out file:out --expect two
+        > expected: 3 events, and the log has 2 with a name
+        > in the log too rarely: ['k1']
+        > not in the log: [] | in it too often: []
+        > nothing left
+        > lost: [] | handled twice: []
+        ! error: the check failed: 1 in the log too rarely
+        = 1
+        $ check -g g --out file:out --expect one --id nosuch
+        > expected: 1 events, and the log has 0 with a name
+        > cannot tell: 2 events of the log have no name
+        > not in the log: ['x'] | in it too often: []
+        > nothing left
+        > lost: [] | handled twice: []
+        ! error: the check failed: 1 not in the log
+        = 1
+        "#,
+    );
+}

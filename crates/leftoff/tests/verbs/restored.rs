@@ -28,6 +28,14 @@ fn events_of_a_restored_directory_are_not_skipped_because_a_newer_place_has_pass
                 ! the log was brought back [..]
                 ! to go on: [..]
                 = 4
+                $ groups reset g -t t --to-offset 8 --execute
+                ! error: {kind}:[..] has passed the event at offset 9 of t/0, and the log has another event there: this is not the log that its offset counts in, and events of this one may never have been handled
+                ! hint: bring the newer log back, or handle this one with another group and place
+                = 4
+                $ groups skip g -t t --execute
+                ! error: {kind}:[..] has passed the event at offset 9 of t/0, and the log has another event there: this is not the log that its offset counts in, and events of this one may never have been handled
+                ! hint: [..]
+                = 4
                 $ check -g g --out {place}
                 ! error: {bare} has passed the event at offset 9 of t/0, and the log has another event there: its effects cannot be judged by this log
                 ! hint: the data directory was brought back from an older copy; check against the newer one
@@ -41,6 +49,7 @@ fn events_of_a_restored_directory_are_not_skipped_because_a_newer_place_has_pass
                 $ run -t t -g g -q --out {place} --until-end -- sh copy.sh
                 "#,
                 bare = place.split_once(':').unwrap().1,
+                kind = place.split_once(':').unwrap().0,
             ),
         );
     }

@@ -227,6 +227,21 @@ impl Authorities {
         Some((place.clone(), found.as_ref()?.0.get(&id).copied()))
     }
 
+    /// Refuses to move a place whose last event is another one in the log: the numbers of the move would be those of another log.
+    ///
+    /// # Errors
+    /// Exit 4, or 5 if the log cannot be read.
+    pub fn refuse_other_log(&self, state: &State, metadata: &str, key: &PartitionKey) -> Result<(), Failure> {
+        let Some((place, Some((_, marks)))) = self.places.get(metadata) else { return Ok(()) };
+        let id = PartitionId { topic_id: key.topic_id, partition: key.partition };
+        let Some(other) = other_event_at(state, marks, id)? else { return Ok(()) };
+        Err(Failure::refused(format!(
+            "{place} has passed the event at offset {other} of {key}, and the log has another event there: this is not the \
+             log that its offset counts in, and events of this one may never have been handled"
+        ))
+        .hint("bring the newer log back, or handle this one with another group and place"))
+    }
+
     /// Whether a group's offset is a reset that has not reached the place that it is for.
     pub fn waits(&self, entry: &Entry, key: &PartitionKey) -> bool {
         let Some((_, Some((_, marks)))) = self.places.get(&entry.metadata) else { return false };

@@ -29,6 +29,8 @@ pub struct Expected {
     in_log: u64,
     /// Expected, and not in the log.
     missing: leftoff_audit::Found,
+    /// In the log, and not as often as expected.
+    too_rarely: leftoff_audit::Found,
     /// In the log more often than expected.
     too_often: leftoff_audit::Found,
     /// In the log, and not expected: how many, and the first names.
@@ -72,8 +74,9 @@ impl Expected {
         let unknown = verdict.unknown_effects;
         Expected {
             expected: verdict.events,
-            in_log: verdict.effects - verdict.unreadable_lines.count,
+            in_log: verdict.effects,
             missing: verdict.lost,
+            too_rarely: verdict.absorbed,
             too_often: verdict.handled_twice,
             unexpected: unknown.count,
             unexpected_first: unknown.named.into_iter().take(SHOWN).map(|one| one.name).collect(),
@@ -101,6 +104,9 @@ impl Expected {
                     let first = leftoff_audit::python_list(&self.unexpected_first);
                     writeln!(out, "not expected: {} events, the first {first}", self.unexpected)?;
                 }
+                if self.too_rarely.count > 0 {
+                    writeln!(out, "in the log too rarely: {}", self.too_rarely)?;
+                }
                 writeln!(out, "not in the log: {} | in it too often: {}", self.missing, self.too_often)
             }
         }
@@ -110,6 +116,7 @@ impl Expected {
     pub fn answer(&self) -> Result<(), Failure> {
         let counts = [
             ("not in the log", self.missing.count),
+            ("in the log too rarely", self.too_rarely.count),
             ("in the log too often", self.too_often.count),
             ("not expected", self.unexpected),
         ];

@@ -80,6 +80,7 @@ impl Step {
     ) -> Result<Step, Failure> {
         let entry = state.coordinator().entry(group, key);
         let metadata = entry.map(|entry| entry.metadata.clone()).unwrap_or_default();
+        authorities.refuse_other_log(state, &metadata, key)?;
         let place = authorities.next(&metadata, key);
         let in_group = entry.map(|entry| entry.committed);
         let current = place.as_ref().map_or(in_group, |(_, next)| *next);
