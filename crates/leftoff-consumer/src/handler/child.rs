@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -142,6 +143,23 @@ pub struct Child {
     stopping: bool,
     /// What it has, with a pipeline, in the order in which it was given.
     given: VecDeque<Given>,
+    tokens: Tokens,
+}
+
+/// Words that nobody can guess, one for each delivery. An id that names only place and attempt can be counted on by a handler
+/// that has not read its event: the answer would be believed, and the event lost.
+#[derive(Debug, Default)]
+struct Tokens {
+    keys: RandomState,
+    drawn: u64,
+}
+
+impl Tokens {
+    /// The event's name on the wire, with a new token.
+    fn id_of(&mut self, delivery: &Delivery<'_>) -> String {
+        self.drawn += 1;
+        format!("{}.{:016x}", protocol::event_id(delivery), self.keys.hash_one(self.drawn))
+    }
 }
 
 /// An event that the child has.
@@ -164,6 +182,7 @@ impl Child {
             greeted: false,
             stopping: false,
             given: VecDeque::new(),
+            tokens: Tokens::default(),
         }
     }
 
@@ -184,7 +203,7 @@ impl Child {
 
     fn ask(&mut self, delivery: &Delivery<'_>) -> Result<Answer, HandlerError> {
         let mut deadline = Deadline::new(self.config.timeout);
-        let id = protocol::event_id(delivery);
+        let id = self.tokens.id_of(delivery);
         if self.process.is_some() {
             self.between_events().map_err(|error| HandlerError::Between(Box::new(error)))?;
         }
@@ -315,7 +334,7 @@ impl Child {
             self.between_events().map_err(|error| HandlerError::Between(Box::new(error)))?;
         }
         self.run()?;
-        let id = protocol::event_id(delivery);
+        let id = self.tokens.id_of(delivery);
         let line_end = self.queue(&protocol::event(&id, delivery));
         self.given.push_back(Given { token, id, line_end, deadline: Deadline::new(self.config.timeout) });
         Ok(())

@@ -38,7 +38,7 @@ pub(super) fn stop() -> Vec<u8> {
     line(&json!({ "stop": true }))
 }
 
-/// The name of an event on the wire; opaque to the child.
+/// The name of a delivery. A child that is kept alive gets it with a token behind it, so that nobody can count on to the next.
 pub(super) fn event_id(delivery: &Delivery<'_>) -> String {
     let Delivery { topic, id, event, attempt } = delivery;
     format!("{topic}/{}/{}#{attempt}", id.partition, event.offset)

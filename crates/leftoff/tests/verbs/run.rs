@@ -46,7 +46,7 @@ const BAD_HANDLERS: &str = r#"
     die     => the handler was killed by signal 9
     garbage => the handler wrote a line that is no answer: look here: k3
     error   => the handler reports: no such place
-    half    => the handler exited with code 0; its last, unfinished line: {"id":"t/0/3#1"
+    half    => the handler exited with code 0; its last, unfinished line: {"id":"t/0/3#1.
     hang    => the handler gave no answer within 500ms and was killed
 "#;
 

@@ -62,7 +62,10 @@ def lie(event):
         sys.stdout.write("garbage\n")
         sys.stdout.flush()
     elif kind == 5:
-        say({"id": "t/0/999999#1", "records": [{"id": "nobody's"}]})
+        # The next event's id, counted on from this one's.
+        place, rest = event["id"].split("#")
+        place, offset = place.rsplit("/", 1)
+        say({"id": f"{place}/{int(offset) + 1}#{rest}", "records": [{"id": "nobody's"}]})
     elif kind == 6:
         # Until it is killed, or its runner is gone.
         while os.getppid() == runner:

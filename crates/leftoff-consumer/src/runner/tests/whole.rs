@@ -95,7 +95,7 @@ fn mortal(folder: &Path, dies_at: &[(i32, i64)]) -> Child {
             id=${{line#*'"id":"'}}; id=${{id%%'"'*}}
             for death in {}; do
                 mark="{}/$(echo $death | tr / _)"
-                if [ "$id" = "$death" ] && ! [ -e "$mark" ]; then : > "$mark"; kill -9 $$; fi
+                if [ "${{id%.*}}" = "$death" ] && ! [ -e "$mark" ]; then : > "$mark"; kill -9 $$; fi
             done
             printf '{{"id":"%s","records":[{{"of":"%s"}}]}}\n' "$id" "$id"
         done"#,
