@@ -3,7 +3,7 @@
 use leftoff_wire::{Committed, Offset, Uuid, consumer_offsets::Key};
 
 use super::{
-    Flag, Flags, ReplayError, Who, Why,
+    Flag, Flags, ReplayError, Span, Who, Why,
     replay::{decode_key, decode_offset},
     story::Story,
 };
@@ -123,6 +123,55 @@ pub fn walk<E>(
         walked.next = prev;
     }
     Ok(walked)
+}
+
+/// What a walk tells of the offsets of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Those that saved progress went over, in order: they were handled, or passed by a handler's policy.
+    pub handled: Vec<Span>,
+    /// Those that no progress went over: a reset did, or nothing yet.
+    pub unhandled: Vec<Span>,
+}
+
+/// Splits a span of offsets by what the group's history from `head` back says of it, in about `limit` moves at most: see [`walk`].
+/// `None` where the history does not go back far enough to tell.
+///
+/// # Errors
+/// As [`walk`].
+pub fn passed<E>(
+    head: Offset,
+    topic_id: Uuid,
+    span: Span,
+    read: &mut dyn FnMut(Offset) -> Result<Option<RawRecord>, E>,
+    limit: usize,
+) -> Result<Option<Passed>, WalkError<E>> {
+    /// Moves that are read before it is asked again whether they are enough: a save of each event is a move of one.
+    const STEP: usize = 512;
+    let mut left = vec![span];
+    let (mut next, mut walked_moves) = (Some(head), 0);
+    while let Some(at) = next.filter(|_| !left.is_empty()) {
+        let walked = walk(at, read, STEP)?;
+        walked_moves += walked.moves.len();
+        let of_topic =
+            |found: &&Move| found.why == Why::Commit && found.topic_id.is_none_or(|id| id == topic_id);
+        for found in walked.moves.iter().filter(of_topic) {
+            let from = found.old.map_or(Offset::ZERO, Committed::next);
+            if let Some(progress) = found.new.and_then(|new| Span::between(from, new.next())) {
+                left = left.into_iter().flat_map(|part| part.without(progress)).flatten().collect();
+            }
+        }
+        next = walked.next;
+        let is_cut = walked.truncated || (next.is_some() && walked_moves >= limit);
+        if is_cut && !left.is_empty() {
+            return Ok(None);
+        }
+    }
+    let mut handled = vec![span];
+    for part in &left {
+        handled = handled.into_iter().flat_map(|whole| whole.without(*part)).flatten().collect();
+    }
+    Ok(Some(Passed { handled, unhandled: left }))
 }
 
 fn read_move<E>(at: Offset, record: RawRecord) -> Result<(Move, Option<Offset>), WalkError<E>> {

@@ -37,7 +37,7 @@ pub use commit::{Commit, MAX_METADATA_BYTES, OffsetToCommit};
 pub use error::{CommitError, GroupError, ReplayError};
 pub use export::ExportRow;
 pub use group::{Entry, Group, Head};
-pub use history::{Move, RawRecord, WalkError, Walked, walk};
+pub use history::{Move, Passed, RawRecord, WalkError, Walked, passed, walk};
 pub use lag::Lag;
 pub use outcome::{Outcome, Record};
 pub use plan::{Clamped, PlanError, Planned, ResetTo, Span, plan};

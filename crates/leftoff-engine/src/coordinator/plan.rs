@@ -111,6 +111,11 @@ impl Span {
         (from < to).then_some(Span { from, to })
     }
 
+    /// What is left of it in front of `other` and behind it.
+    pub(super) fn without(self, other: Span) -> [Option<Span>; 2] {
+        [Span::between(self.from, self.to.min(other.from)), Span::between(self.from.max(other.to), self.to)]
+    }
+
     /// How many offsets. Not all of them need be events.
     pub fn count(self) -> u64 {
         self.to.since(self.from)

@@ -38,10 +38,10 @@ fn a_group_is_moved_and_moved_back_and_every_move_is_told() {
         $ groups describe g --format csv --no-headers
         > g,t,0,,9,10,1,[..],,group,1,0,0,false,0,0,9,[..],reset
         $ groups undo g --execute --format csv --no-headers
-        > t,0,9,4,5,0,,4,8,,,0
+        > t,0,9,4,0,0,,,,,,0,5,0
         ! moved 1 partition
         $ groups undo g --execute --format csv --no-headers -q
-        > t,0,4,9,0,5,,,,4,8,0
+        > t,0,4,9,0,5,,,,4,8,0,0,0
         $ groups history g
         > TIME [..] TOPIC  PARTITION  NEXT(before)  NEXT(after)  WHY     MOVES  WHO [..] FLAGS  NOTE
         > [..]Z  t              0             -            0  reset       1  run@[..]  -      --on-no-offset earliest: starts at offset 0
@@ -52,11 +52,11 @@ fn a_group_is_moved_and_moved_back_and_every_move_is_told() {
         $ groups history g -n 1 --format csv --no-headers
         > [..]Z,t,0,4,9,undo,1,[..],,undo,[..]
         $ groups reset g -t t --to-current --execute -q --format csv --no-headers
-        > t,0,9,9,0,0,stays where it is,,,,,0
+        > t,0,9,9,0,0,stays where it is,,,,,0,0,0
         $ groups reset g -t t --to-offset 99 --format csv --no-headers -q
-        > t,0,9,10,0,1,"99 is above the end, so 10",,,9,9,0
+        > t,0,9,10,0,1,"99 is above the end, so 10",,,9,9,0,0,0
         $ groups reset g -t t --to-datetime 2001-01-01 --format csv --no-headers -q
-        > t,0,9,0,9,0,,0,8,,,0
+        > t,0,9,0,4,0,,0,3,,,0,5,0
         $ groups reset nobody -t t --shift-by 1
         ! error: t/0: the group has no committed offset here: say where to go instead
         ! hint: for example with --to-earliest or --to-latest
@@ -76,6 +76,44 @@ fn a_group_is_moved_and_moved_back_and_every_move_is_told() {
     );
 }
 
+/// Offsets alone do not say what was handled: the history does.
+#[test]
+fn what_comes_again_is_told_from_what_comes_for_the_first_time() {
+    check_in(
+        &folder(1),
+        r#"
+        $ run -t t -g g -q --max 3 -- sh copy.sh
+        > {"key":"k0",[..]
+        > {"key":"k1",[..]
+        > {"key":"k2",[..]
+        $ groups reset g -t t --to-offset 8 --execute -q --format csv --no-headers
+        > t,0,3,8,0,5,,,,3,7,0,0,0
+        $ run -t t -g g -q --max 1 -- sh copy.sh
+        > {"key":"k8",[..]
+        $ groups reset g -t t --to-offset 2
+        > TOPIC  PARTITION  NEXT(before)  NEXT(after)  REPEATED  SKIPPED  NOTE
+        > t              0             9            2         2        0  -
+        >
+        > t/0: handled again: 2 (1 offset)
+        >   2  k2  {"id":"k2"}
+        >
+        > t/0: handled again: 8 (1 offset)
+        >   8  k8  {"id":"k8"}
+        >
+        > t/0: handled for the first time, since an earlier move passed them over: 3 to 7 (5 offsets)
+        >   3  k3  {"id":"k3"}
+        >   4  k4  {"id":"k4"}
+        >   5  k5  {"id":"k5"}
+        >   …
+        ! nothing was moved; add --execute to do it
+        $ groups reset g -t t --to-earliest --execute -q --format csv --no-headers
+        > t,0,9,0,4,0,,0,8,,,0,5,0
+        $ groups undo g -q --format csv --no-headers
+        > t,0,0,9,0,5,,,,3,7,0,0,4
+        "#,
+    );
+}
+
 #[test]
 fn offsets_go_out_and_come_in_again() {
     let dir = folder(2);
@@ -84,8 +122,8 @@ fn offsets_go_out_and_come_in_again() {
         r"
         write offsets '# by hand\nt,0,2\nt,1,1\n'
         $ groups import g offsets --execute -q --format csv --no-headers
-        > t,0,,2,0,2,,,,0,1,0
-        > t,1,,1,0,1,,,,0,0,0
+        > t,0,,2,0,2,,,,0,1,0,0,0
+        > t,1,,1,0,1,,,,0,0,0,0,0
         $ groups export g
         > t,0,2
         > t,1,1
@@ -96,11 +134,11 @@ fn offsets_go_out_and_come_in_again() {
         ! hint: [..]
         = 3
         $ groups reset h -t t --to-group g --execute -q --format csv --no-headers
-        > t,0,,2,0,2,,,,0,1,0
-        > t,1,,1,0,1,,,,0,0,0
+        > t,0,,2,0,2,,,,0,1,0,0,0
+        > t,1,,1,0,1,,,,0,0,0,0,0
         $ groups reset h --from-file offsets -q --format csv --no-headers
-        > t,0,2,2,0,0,stays where it is,,,,,0
-        > t,1,1,1,0,0,stays where it is,,,,,0
+        > t,0,2,2,0,0,stays where it is,,,,,0,0,0
+        > t,1,1,1,0,0,stays where it is,,,,,0,0,0
         write wrong 't,5,2\n'
         $ groups import g wrong
         ! error: t has no partition 5
@@ -114,7 +152,7 @@ fn offsets_go_out_and_come_in_again() {
         $ groups export g
         > t,1,1
         $ groups undo g --execute -q --format csv --no-headers
-        > t,0,,2,0,2,,,,0,1,0
+        > t,0,,2,0,2,,,,0,1,0,0,0
         $ groups delete g h --noconfirm
         ! deleted group 'g'; `leftoff groups undo g` brings its offsets back
         ! deleted group 'h'; `leftoff groups undo h` brings its offsets back
@@ -124,8 +162,8 @@ fn offsets_go_out_and_come_in_again() {
         ! hint: [..]
         = 3
         $ groups undo g --execute -q --format csv --no-headers
-        > t,0,,2,0,2,,,,0,1,0
-        > t,1,,1,0,1,,,,0,0,0
+        > t,0,,2,0,2,,,,0,1,0,0,0
+        > t,1,,1,0,1,,,,0,0,0,0,0
         $ groups export g
         > t,0,2
         > t,1,1
@@ -175,7 +213,7 @@ fn nobody_is_moved_behind_their_back() {
         $ groups ls --no-headers
         > g  member gone  run@[..]:[..] (gone)  t  1  0
         $ groups reset g -t t --to-earliest --format csv --no-headers
-        > t,0,10,0,10,0,their lines are appended again; it reaches file:[..]/out with the next run,0,9,,,0
+        > t,0,10,0,10,0,their lines are appended again; it reaches file:[..]/out with the next run,0,9,,,0,0,0
         ! nothing was moved; add --execute to do it
         ",
     );
@@ -188,7 +226,7 @@ fn nobody_is_moved_behind_their_back() {
         $ groups describe g --no-headers
         > g  t  0  9  10  10  0  -  run@[..]:[..] (gone)  group (nothing is left of file:[..]/out)
         $ groups reset g -t t --to-offset 8 --execute --format csv --no-headers
-        > t,0,10,8,2,0,,8,9,,,0
+        > t,0,10,8,2,0,,8,9,,,0,0,0
         ! run@[..]:[..] is gone without having left group 'g'; it was taken out of it
         ! moved 1 partition
         $ run -t t -g g -q --out file:out --until-end --on-lost-state group -- sh copy.sh

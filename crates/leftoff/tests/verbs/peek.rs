@@ -62,7 +62,7 @@ fn one_event_is_skipped_by_name_and_kept_in_the_history() {
         >   3  k3  {"id":"k3"}
         ! nothing was moved; add --execute to do it
         $ groups skip g -t t:0 --offset 3 --execute -q --no-headers --format csv
-        > t,0,3,4,0,1,reaches file:[..]/out with the next run,,,3,3,0
+        > t,0,3,4,0,1,reaches file:[..]/out with the next run,,,3,3,0,0,0
         $ run -t t -g g -q --out file:out --until-end -- sh copy.sh
         $ check -g g --out file:out --drained
         > skipped by decision: ['t/0/3']

@@ -28,7 +28,7 @@ fn a_reset_back_is_shown_as_waiting_and_handled_again_by_decision() {
         r#"
         $ run -t t -g g -q --out {OUT} --until-end -- sh copy.sh
         $ groups reset g -t t --to-offset 4 --execute --format csv --no-headers
-        > t,0,10,4,6,0,{AGAIN}; it reaches {KIND}:[..] with the next run,4,9,,,0
+        > t,0,10,4,6,0,{AGAIN}; it reaches {KIND}:[..] with the next run,4,9,,,0,0,0
         ! moved 1 partition
         $ groups describe g --no-headers
         > g  t  0  9  10  10  0  -  -  {KIND}:[..] (a reset to 4 waits for the next run)
@@ -96,7 +96,7 @@ fn a_reset_forward_is_a_decision_to_skip_in_the_place() {
         r#"
         $ run -t t -g g -q --out {OUT} --max 3 -- sh copy.sh
         $ groups reset g -t t --to-offset 6 -q --execute --format csv --no-headers
-        > t,0,3,6,0,3,reaches {KIND}:[..] with the next run,,,3,5,0
+        > t,0,3,6,0,3,reaches {KIND}:[..] with the next run,,,3,5,0,0,0
         $ run -t t -g g -q --out {OUT} --until-end -- sh copy.sh
         $ check -g g --out {OUT} --drained
         > skipped by decision: ['t/0/3-5']
@@ -114,7 +114,7 @@ fn a_reset_that_waits_can_be_taken_back_or_replaced() {
         $ groups reset g -t t --to-offset 4 -q --execute --format csv --no-headers
         > t,0,10,4,6,0,[..]
         $ groups undo g --execute --format csv --no-headers
-        > t,0,10,10,0,0,takes an earlier one back before it reaches {KIND}:[..] with the next run,,,,,0
+        > t,0,10,10,0,0,takes an earlier one back before it reaches {KIND}:[..] with the next run,,,,,0,0,0
         ! moved 1 partition
         $ run -t t -g g -q --out {OUT} --until-end -- sh copy.sh
         $ check -g g --out {OUT} --drained
@@ -126,7 +126,7 @@ fn a_reset_that_waits_can_be_taken_back_or_replaced() {
         > t,0,10,9,1,0,[..]
         $ run -t t -g g -q --out {OUT} --until-end -- sh copy.sh
         $ groups undo g --format csv --no-headers
-        > t,0,10,10,0,0,stays where it is,,,,,0
+        > t,0,10,10,0,0,stays where it is,,,,,0,0,0
         ! nothing was moved; add --execute to do it
         "#,
     );

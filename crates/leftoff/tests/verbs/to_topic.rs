@@ -71,7 +71,7 @@ fn what_a_decision_skips_is_not_lost() {
         "
         $ run -t t -g g -q --out topic:out --max 3 -- sh copy.sh
         $ groups reset g -t t --to-offset 6 --execute -q --format csv --no-headers
-        > t,0,3,6,0,3,,,,3,5,0
+        > t,0,3,6,0,3,,,,3,5,0,0,0
         $ run -t t -g g -q --out topic:out --until-end -- sh copy.sh
         $ check -g g --out topic:out --drained
         > skipped by decision: ['t/0/3-5']

@@ -89,6 +89,47 @@ fn from_below_the_log_start_and_from_above_the_end() {
     check(Some(150), ResetTo::Offset(90), (50, 100), "to 90, repeats 90 to 99 (10 offsets)");
 }
 
+/// Runs commands, then asks what the history says of the offsets 2 to 8 of `t/0`.
+#[track_caller]
+fn check_passed(script: &[&str], limit: usize, expect: &str) {
+    let mut world = World::default();
+    world.run("topic t 1 1 0..100");
+    for command in script {
+        world.run(command);
+    }
+    let head = world.moves("g", &topic_partition("t/0")).moves[0].at;
+    let (topic_id, span) = (world.key("t/0").topic_id, Span { from: at(2), to: at(9) });
+    let told = passed(head, topic_id, span, &mut |at| Ok::<_, ()>(world.read(at)), limit).unwrap();
+    let all = |spans: &[Span]| spans.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let actual = told.map_or("nobody knows".to_owned(), |passed| {
+        format!("handled: {} | not: {}", all(&passed.handled), all(&passed.unhandled))
+    });
+    assert_eq!(actual, expect);
+}
+
+#[test]
+fn the_history_says_what_was_handled() {
+    const ALL: usize = usize::MAX;
+    check_passed(&["commit - g t/0=5"], ALL, "handled: 2 to 4 (3 offsets) | not: 5 to 8 (4 offsets)");
+    check_passed(&["reset - g t/0=5"], ALL, "handled:  | not: 2 to 8 (7 offsets)");
+    check_passed(&["import - g t/0=50"], ALL, "handled:  | not: 2 to 8 (7 offsets)");
+    check_passed(&["commit - g t/0=5", "commit - g t/0=50"], ALL, "handled: 2 to 8 (7 offsets) | not: ");
+    check_passed(
+        &["commit - g t/0=4", "reset - g t/0=6", "commit - g t/0=8", "reset - g t/0=0", "commit - g t/0=3"],
+        ALL,
+        "handled: 2 to 3 (2 offsets), 6 to 7 (2 offsets) | not: 4 to 5 (2 offsets), 8 (1 offset)",
+    );
+    check_passed(
+        &["commit - g t/0=9", "topic t 2 1 0..100", "reset - g t/0=5"],
+        ALL,
+        "handled:  | not: 2 to 8 (7 offsets)",
+    );
+    let many: Vec<String> = (1..=600).map(|_| "commit - g t/0=5".to_owned()).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    check_passed(&many, 512, "nobody knows");
+    check_passed(&many, 1024, "handled: 2 to 4 (3 offsets) | not: 5 to 8 (4 offsets)");
+}
+
 /// Runs commands, then asks what an undo of `t/0` would take back.
 #[track_caller]
 fn check_undo(script: &[&str], expect: &str) {

@@ -95,7 +95,7 @@ pub fn moves(
 }
 
 /// The record at an offset of the offsets log; `None` if it is deleted.
-fn record(state: &State, at: Offset) -> Result<Option<RawRecord>, Failure> {
+pub(super) fn record(state: &State, at: Offset) -> Result<Option<RawRecord>, Failure> {
     let log = state.offsets_log();
     if at < log.log_start() {
         return Ok(None);
@@ -112,7 +112,7 @@ fn record(state: &State, at: Offset) -> Result<Option<RawRecord>, Failure> {
     }))
 }
 
-fn from_walk(error: WalkError<Failure>) -> Failure {
+pub(super) fn from_walk(error: WalkError<Failure>) -> Failure {
     match error {
         WalkError::Read(failure) => failure,
         error => Failure::storage(error.to_string()),

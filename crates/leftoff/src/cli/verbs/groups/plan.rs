@@ -7,10 +7,11 @@ use leftoff::store::{Event, events_in};
 use leftoff::topic_sink::Outlet;
 use leftoff_engine::broker::State;
 use leftoff_engine::coordinator::{
-    Bounds, OffsetToCommit, PartitionKey, PlanError, Planned, ResetTo, Span, plan,
+    Bounds, OffsetToCommit, PartitionKey, Passed, PlanError, Planned, ResetTo, Span, passed, plan,
 };
 use leftoff_wire::Committed;
 
+use super::history::{from_walk, record};
 use super::ls::count;
 use super::standing::{count_events, log};
 use crate::cli::args::Global;
@@ -24,6 +25,8 @@ use crate::cli::verbs::printed;
 
 /// So many events of a run that repeats or is skipped are shown.
 const SHOWN_EVENTS: usize = 3;
+/// How far back the history is asked what was handled, in moves of a partition.
+const LOOK_BACK: usize = 100_000;
 
 const COLUMNS: &[Column] = &[
     Column { title: "TOPIC", key: "topic", is_wide: false },
@@ -38,6 +41,8 @@ const COLUMNS: &[Column] = &[
     Column { title: "SKIPPED-FROM", key: "skipped_from", is_wide: true },
     Column { title: "SKIPPED-TO", key: "skipped_to", is_wide: true },
     Column { title: "DELETED-UNREAD", key: "deleted_unread_offsets", is_wide: true },
+    Column { title: "FIRST-TIME", key: "first_time_events", is_wide: true },
+    Column { title: "PASSED-AGAIN", key: "passed_again_events", is_wide: true },
 ];
 
 /// A move of one partition.
@@ -50,8 +55,14 @@ pub struct Step {
     /// The group's offset after; `None` if it is deleted.
     pub after: Option<Committed>,
     planned: Option<Planned>,
-    repeated: Option<Affected>,
-    skipped: Option<Affected>,
+    /// Events that were handled, and come again.
+    repeated: Vec<Affected>,
+    /// Events that it goes back to, and that were never handled: an earlier move passed them over.
+    first_time: Vec<Affected>,
+    /// Events that it passes over and that were never handled.
+    skipped: Vec<Affected>,
+    /// Events that it passes over and that were handled before an earlier move went back.
+    passed_again: Vec<Affected>,
     /// The place that keeps the offset, which the next run takes there.
     place: Option<Place>,
     /// An earlier reset has not reached it yet.
@@ -90,14 +101,32 @@ impl Step {
         let planned = plan(current, to, bounds).map_err(|error: PlanError| {
             Failure::usage(format!("{key}: {error}")).hint("for example with --to-earliest or --to-latest")
         })?;
-        let affected = |span: Option<Span>| span.map(|span| Affected::of(state, key, span)).transpose();
+        let affected = |spans: &[Span]| -> Result<Vec<Affected>, Failure> {
+            spans.iter().map(|span| Affected::of(state, key, *span)).collect()
+        };
+        let (repeats, first_time) = match planned.repeats {
+            None => (Vec::new(), Vec::new()),
+            Some(span) => match passed_in(state, group, key, span)? {
+                None => (vec![span], Vec::new()),
+                Some(passed) => (passed.handled, passed.unhandled),
+            },
+        };
+        let (passed_again, skips) = match planned.skips {
+            None => (Vec::new(), Vec::new()),
+            Some(span) => match passed_in(state, group, key, span)? {
+                None => (Vec::new(), vec![span]),
+                Some(passed) => (passed.handled, passed.unhandled),
+            },
+        };
         Ok(Step {
             key: key.clone(),
             before: current,
             after: Some(planned.to),
             planned: Some(planned),
-            repeated: affected(planned.repeats)?,
-            skipped: affected(planned.skips)?,
+            repeated: affected(&repeats)?,
+            first_time: affected(&first_time)?,
+            skipped: affected(&skips)?,
+            passed_again: affected(&passed_again)?,
             waits,
             // A place that is gone does not come back by a reset.
             metadata: match &place {
@@ -123,8 +152,10 @@ impl Step {
             before: entry.map(|entry| entry.committed),
             after: None,
             planned: None,
-            repeated: None,
-            skipped: None,
+            repeated: Vec::new(),
+            first_time: Vec::new(),
+            skipped: Vec::new(),
+            passed_again: Vec::new(),
             waits: false,
             place: None,
             metadata,
@@ -143,16 +174,22 @@ impl Step {
     }
 
     fn cells(&self, format: Format) -> Vec<Cell> {
-        let events = |affected: &Option<Affected>| match affected {
-            None => Cell::Int(0),
-            Some(Affected { events: None, span, .. }) if matches!(format, Format::Text | Format::Wide) => {
-                format!("{} offsets", span.count()).into()
+        let events = |affected: &[Affected]| {
+            let events = affected.iter().try_fold(0, |sum, affected| Some(sum + affected.events?));
+            match events {
+                None if matches!(format, Format::Text | Format::Wide) => {
+                    let offsets: u64 = affected.iter().map(|affected| affected.span.count()).sum();
+                    format!("{offsets} offsets").into()
+                }
+                events => count(events),
             }
-            Some(Affected { events, .. }) => count(*events),
         };
-        let ends = |affected: &Option<Affected>| -> [Cell; 2] {
-            let span = affected.as_ref().map(|affected| affected.span);
-            [span.map(|span| span.from).into(), span.map(|span| span.to.get() - 1).into()]
+        let ends = |affected: &[Affected]| -> [Cell; 2] {
+            let (first, last) = (affected.first(), affected.last());
+            [
+                first.map(|affected| affected.span.from).into(),
+                last.map(|affected| affected.span.to.get() - 1).into(),
+            ]
         };
         let [repeated_from, repeated_to] = ends(&self.repeated);
         let [skipped_from, skipped_to] = ends(&self.skipped);
@@ -169,13 +206,15 @@ impl Step {
             skipped_from,
             skipped_to,
             count(self.planned.map(|planned| planned.deleted_unread.map_or(0, Span::count))),
+            events(&self.first_time),
+            events(&self.passed_again),
         ]
     }
 
     fn note(&self) -> Option<String> {
         let clamped = self.planned.and_then(|planned| planned.clamped).map(|clamped| clamped.to_string());
         let unchanged = self.is_unchanged().then(|| "stays where it is".to_owned());
-        let outlet = self.repeated.as_ref().and_then(|_| self.metadata.parse::<Outlet>().ok());
+        let outlet = self.repeated.first().and_then(|_| self.metadata.parse::<Outlet>().ok());
         let again = outlet.map(|outlet| format!("their records are written to topic:{} again", outlet.topic));
         let deleted = self.after.is_none().then(|| "the offset is deleted".to_owned());
         let reaches = self.place.as_ref().filter(|_| !self.is_unchanged()).map(|place| self.reaches(place));
@@ -186,21 +225,25 @@ impl Step {
 
     /// What becomes of a move that a place is to follow.
     fn reaches(&self, place: &Place) -> String {
-        let what = match (&self.repeated, place) {
-            (None, _) if self.before == self.after => "takes an earlier one back before it reaches",
-            (None, _) => "reaches",
-            (Some(_), Place::File(_)) => "their lines are appended again; it reaches",
-            (Some(_), _) => "their rows are deleted and written again; it reaches",
+        let what = match (self.repeated.is_empty(), place) {
+            (true, _) if self.before == self.after => "takes an earlier one back before it reaches",
+            (true, _) => "reaches",
+            (false, Place::File(_)) => "their lines are appended again; it reaches",
+            (false, _) => "their rows are deleted and written again; it reaches",
         };
         format!("{what} {place} with the next run")
     }
 
     fn examples(&self) -> String {
         let mut text = String::new();
-        for (words, affected) in
-            [("handled again", &self.repeated), ("passed over and never handled", &self.skipped)]
-        {
-            let Some(affected) = affected else { continue };
+        let told = [
+            ("handled again", &self.repeated),
+            ("handled for the first time, since an earlier move passed them over", &self.first_time),
+            ("passed over and never handled", &self.skipped),
+            ("passed over, and handled before an earlier move went back", &self.passed_again),
+        ];
+        let told = told.iter().flat_map(|(words, affected)| affected.iter().map(move |one| (words, one)));
+        for (words, affected) in told {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "\n{}: {words}: {}", self.key, affected.span);
             for event in &affected.first {
@@ -216,6 +259,15 @@ impl Step {
         }
         text
     }
+}
+
+/// What the group's history says of a span; `None` where it does not tell, or there is none.
+fn passed_in(state: &State, group: &str, key: &PartitionKey, span: Span) -> Result<Option<Passed>, Failure> {
+    let head = state.coordinator().known_group(group).and_then(|group| {
+        group.heads().find(|head| head.topic == key.topic && head.partition == key.partition)
+    });
+    let Some(head) = head else { return Ok(None) };
+    passed(head.at, key.topic_id, span, &mut |at| record(state, at), LOOK_BACK).map_err(from_walk)
 }
 
 impl Affected {
