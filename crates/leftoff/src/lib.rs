@@ -10,6 +10,7 @@
 //! | [`topic_sink`] | the consumer runtime's sink into the same directory: records and offset in one step |
 //! | [`dead_letters`] | events that were given up, in a topic of the same directory |
 //! | [`server`] | Kafka's protocol over a directory (feature `serve`) |
+//! | [`http`] | the HTTP side of a process: one listener that pages, probes and the API join (feature `serve`) |
 //! | [`partitioner`] | which partition an event goes to, as Kafka's producers decide |
 //!
 //! Two meanings never share a type: [`Offset`] is a record's place, [`Committed`] the *next offset to read*.
@@ -17,6 +18,8 @@
 pub mod dead_letters;
 pub mod embed;
 mod hold;
+#[cfg(feature = "serve")]
+pub mod http;
 pub mod partitioner;
 #[cfg(feature = "serve")]
 pub mod server;

@@ -1,13 +1,12 @@
 //! `run --metrics-listen`: what a run tells, as numbers for Prometheus. docs/metrics.md has each with its unit.
 
-mod listener;
-
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use leftoff::http::{HttpLimits, Routes, probes, serve_in_thread};
 use leftoff::store::{Glimpses, events_in, now};
 use leftoff_consumer::handler::Delivery;
 use leftoff_consumer::runner::{PartitionStatus, Status};
@@ -21,6 +20,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::cli::failure::Failure;
+
+/// The most connections at once: a run is watched by few.
+const MAX_CONNECTIONS: usize = 16;
 
 /// What is known of a run, told by its thread and read by that of a scrape.
 #[derive(Clone, Debug)]
@@ -84,7 +86,10 @@ impl Metrics {
     /// When no thread can be started.
     pub fn serve(&self, listener: TcpListener, store: Glimpses) -> Result<SocketAddr, Failure> {
         let metrics = self.clone();
-        listener::serve(listener, move || metrics.scrape(&store))
+        let routes =
+            Routes { probes: probes(|| Ok(()), move || metrics.scrape(&store)), ..Routes::default() };
+        let limits = HttpLimits { connections: MAX_CONNECTIONS, ..HttpLimits::default() };
+        serve_in_thread(listener, routes, limits)
             .map_err(|error| Failure::storage(format!("cannot answer for --metrics-listen: {error}")))
     }
 
