@@ -6,6 +6,7 @@
 
 mod api;
 mod ask;
+mod broker_settings;
 mod budget;
 mod connection;
 mod frames;

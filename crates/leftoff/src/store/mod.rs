@@ -177,6 +177,11 @@ impl Store {
         &self.shared.root
     }
 
+    /// How the broker treats its own logs, and groups.
+    pub fn broker_config(&self) -> &BrokerConfig {
+        &self.shared.config
+    }
+
     /// What the start found and did.
     pub fn recovered(&self) -> Recovered {
         self.lock().broker().recovered().clone()

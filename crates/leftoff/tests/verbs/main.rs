@@ -1,6 +1,7 @@
 //! The verbs through the real binary: scripts with what they print, and processes that are stopped in the midst of it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod admin;
 mod check;
 mod consume;
 mod crash;

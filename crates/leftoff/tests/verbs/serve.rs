@@ -13,14 +13,14 @@ use tempfile::TempDir;
 
 use crate::process::{Background, until};
 
-struct Server {
-    process: Background,
-    address: String,
+pub(crate) struct Server {
+    pub(crate) process: Background,
+    pub(crate) address: String,
 }
 
 impl Server {
     /// Starts it at a free port, which it tells.
-    fn start(dir: &Path, more: &str) -> Server {
+    pub(crate) fn start(dir: &Path, more: &str) -> Server {
         let before = std::fs::read_to_string(dir.join("stderr")).unwrap_or_default().len();
         let process = Background::start(dir, &format!("serve --listen 127.0.0.1:0 {more}"));
         let address = until("its address", || {
@@ -31,18 +31,18 @@ impl Server {
         Server { process, address }
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         Client { stream: TcpStream::connect(&self.address).unwrap(), asked: 0 }
     }
 }
 
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     asked: i32,
 }
 
 impl Client {
-    fn send(&mut self, api: ApiKey, version: i16, encode: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn send(&mut self, api: ApiKey, version: i16, encode: impl FnOnce(&mut Vec<u8>)) {
         self.asked += 1;
         let mut frame = vec![0; 4];
         let header = RequestHeader {
@@ -59,7 +59,7 @@ impl Client {
     }
 
     /// The message behind the header of the answer to the request of this number.
-    fn answer(&mut self, number: i32, api: ApiKey, version: i16) -> Vec<u8> {
+    pub(crate) fn answer(&mut self, number: i32, api: ApiKey, version: i16) -> Vec<u8> {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length).unwrap();
         let mut frame = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
@@ -69,12 +69,12 @@ impl Client {
         body.to_vec()
     }
 
-    fn ask(&mut self, api: ApiKey, version: i16, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    pub(crate) fn ask(&mut self, api: ApiKey, version: i16, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         self.send(api, version, encode);
         self.answer(self.asked, api, version)
     }
 
-    fn create(&mut self, name: &str) -> i16 {
+    pub(crate) fn create(&mut self, name: &str) -> i16 {
         let topic = create_topics::CreatableTopic {
             name,
             num_partitions: 1,
@@ -86,7 +86,7 @@ impl Client {
         create_topics::Response::decode(&body, 7).unwrap().topics[0].error_code
     }
 
-    fn produce(&mut self, topic: &str, values: &[&str]) -> (i16, i64) {
+    pub(crate) fn produce(&mut self, topic: &str, values: &[&str]) -> (i16, i64) {
         self.send_produce(topic, values);
         self.produced()
     }
@@ -135,7 +135,7 @@ impl Client {
         (partition.error_code, values)
     }
 
-    fn commit(&mut self, group: &str, topic: &str, offset: i64) -> i16 {
+    pub(crate) fn commit(&mut self, group: &str, topic: &str, offset: i64) -> i16 {
         let partition = offset_commit::OffsetCommitRequestPartition {
             committed_offset: offset,
             committed_metadata: Some("words"),

@@ -87,7 +87,7 @@ fn make(asked: &Asked<'_>, name: &str, is_allowed: bool) -> ErrorCode {
 }
 
 /// Kafka's rules for names.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     !name.is_empty() && name.len() <= 249 && name != "." && name != ".." && name.chars().all(fits)
 }

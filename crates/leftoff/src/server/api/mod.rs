@@ -3,10 +3,15 @@
 //! A handler decodes the request, asks the broker, and encodes the answer; all that it asks is with the broker before it first
 //! waits, so that requests of one connection are taken in order.
 
+mod alter_configs;
 mod api_versions;
+pub(super) mod configs;
+mod describe_cluster;
+mod describe_configs;
 mod fetch;
 mod find_coordinator;
 mod groups;
+mod incremental_alter_configs;
 mod list_offsets;
 mod members;
 mod metadata;
@@ -27,7 +32,7 @@ use super::connection::Peer;
 use super::frames::Frame;
 
 /// The APIs that are served, and so advertised.
-const SERVED: [ApiKey; 19] = [
+const SERVED: [ApiKey; 23] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -45,8 +50,12 @@ const SERVED: [ApiKey; 19] = [
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
     ApiKey::InitProducerId,
+    ApiKey::DescribeConfigs,
+    ApiKey::AlterConfigs,
     ApiKey::CreatePartitions,
     ApiKey::DeleteGroups,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::DescribeCluster,
 ];
 
 /// The connection cannot go on.
@@ -137,6 +146,10 @@ pub(super) async fn answer(
         ApiKey::CreateTopics => topics::create(&asked, &mut out).await?,
         ApiKey::DeleteTopics => topics::delete(&asked, &mut out).await?,
         ApiKey::CreatePartitions => topics::add_partitions(&asked, &mut out).await?,
+        ApiKey::DescribeConfigs => describe_configs::answer(&asked, &mut out).await?,
+        ApiKey::AlterConfigs => alter_configs::answer(&asked, &mut out).await?,
+        ApiKey::IncrementalAlterConfigs => incremental_alter_configs::answer(&asked, &mut out).await?,
+        ApiKey::DescribeCluster => describe_cluster::answer(&asked, &mut out)?,
         other => unreachable!("{other:?} is not among the served"),
     }
     Ok(Some(framed(out)))

@@ -1,12 +1,18 @@
 //! CreateTopics 2 to 7, DeleteTopics 1 to 6, CreatePartitions 0 to 3. More than one replica is refused as one Kafka node does it,
-//! unless the server was told to accept that, with one copy.
+//! unless the server was told to accept that, with one copy. A new topic is answered with all of its settings. `segment.bytes` is
+//! 1048576 at least, as Kafka has it.
 
-use leftoff_engine::broker::{Reply, Request as Ask, Topic};
+use leftoff_engine::broker::{Reply, Request as Ask, Settings, Topic};
 use leftoff_wire::Uuid;
 use leftoff_wire::messages::{ErrorCode, create_partitions, create_topics, delete_topics};
 
+use super::configs::{self, Refused, Shown};
+use super::metadata::is_name;
 use super::{Asked, Closing, refused};
 use crate::store::random_id;
+
+/// CreateTopics tells a topic's settings from this version on.
+const SETTINGS_FROM: i16 = 5;
 
 type Outcome = Result<Topic, (ErrorCode, String)>;
 
@@ -17,17 +23,24 @@ pub(super) async fn create(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), C
     for topic in &request.topics {
         outcomes.push(create_one(asked, topic, request.validate_only).await?);
     }
+    let settings: Vec<Vec<Shown>> = outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            Ok(topic) if asked.version >= SETTINGS_FROM => configs::of_topic(&topic.settings),
+            _ => Vec::new(),
+        })
+        .collect();
     let topics = request
         .topics
         .iter()
-        .zip(&outcomes)
-        .map(|(asked_for, outcome)| match outcome {
+        .zip(outcomes.iter().zip(&settings))
+        .map(|(asked_for, (outcome, settings))| match outcome {
             Ok(topic) => CreatableTopicResult {
                 name: asked_for.name,
                 topic_id: if asked.version >= 7 { topic.topic_id } else { Uuid::ZERO },
                 num_partitions: topic.partitions,
                 replication_factor: 1,
-                configs: Some(Vec::new()),
+                configs: Some(settings.iter().map(told).collect()),
                 ..CreatableTopicResult::default()
             },
             Err((error, text)) => CreatableTopicResult {
@@ -40,6 +53,16 @@ pub(super) async fn create(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), C
         })
         .collect();
     Ok(Response { throttle_time_ms: 0, topics }.encode(out, asked.version)?)
+}
+
+fn told(setting: &Shown) -> create_topics::CreatableTopicConfigs<'_> {
+    create_topics::CreatableTopicConfigs {
+        name: setting.name,
+        value: Some(&setting.value),
+        read_only: setting.is_read_only,
+        config_source: setting.source as i8,
+        is_sensitive: false,
+    }
 }
 
 async fn create_one(
@@ -63,27 +86,54 @@ async fn create_one(
     if known {
         return Ok(Err((ErrorCode::TopicAlreadyExists, format!("Topic '{}' already exists.", topic.name))));
     }
+    let given = match given(topic) {
+        Ok(given) => given,
+        Err(refused) => return Ok(Err(refused)),
+    };
     if validate_only {
+        if !is_name(topic.name) {
+            let text = format!("topic name {:?} is not valid", topic.name);
+            return Ok(Err((ErrorCode::InvalidTopicException, text)));
+        }
+        if partitions < 1 {
+            return Ok(Err((ErrorCode::InvalidPartitions, format!("{partitions} partitions: at least 1"))));
+        }
+        let mut settings = Settings::default();
+        for (name, value) in &given {
+            settings.set(name, Some(value)).expect("just checked");
+        }
         return Ok(Ok(Topic {
             name: topic.name.to_owned(),
             topic_id: Uuid::ZERO,
             partitions,
             created: crate::store::now(),
-            settings: leftoff_engine::broker::Settings::default(),
+            settings,
         }));
     }
-    let given = topic.configs.iter().filter_map(|one| Some((one.name.to_owned(), one.value?.to_owned())));
-    let request = Ask::CreateTopic {
-        name: topic.name.to_owned(),
-        topic_id: random_id(),
-        partitions,
-        settings: given.collect(),
-    };
+    let request =
+        Ask::CreateTopic { name: topic.name.to_owned(), topic_id: random_id(), partitions, settings: given };
     Ok(match refused(asked.server.ask(request).await?) {
         Ok(Reply::Topic(topic)) => Ok(topic),
         Ok(other) => unreachable!("a topic is answered with a topic, not {other:?}"),
         Err(error) => Err(error),
     })
+}
+
+/// The settings that a topic is to have, checked.
+fn given(topic: &create_topics::CreatableTopic<'_>) -> Result<Vec<(String, String)>, Refused> {
+    if let Some(name) = configs::twice(topic.configs.iter().map(|config| config.name)) {
+        return Err(configs::named_twice(name));
+    }
+    let mut given = Vec::new();
+    for config in &topic.configs {
+        let name = config.name;
+        let value =
+            config.value.ok_or_else(|| (ErrorCode::InvalidConfig, format!("{name}: without a value")))?;
+        given.push((name.to_owned(), value.to_owned()));
+    }
+    let changes: Vec<_> = given.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    configs::check_changes(&Settings::default(), &changes).map_err(configs::refused_setting)?;
+    Ok(given)
 }
 
 pub(super) async fn delete(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), Closing> {
