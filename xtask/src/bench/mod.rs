@@ -3,6 +3,7 @@
 //! Machines are noisy: what is compared is run in turns, and the median of the ratios is what counts.
 
 mod measure;
+mod serve;
 mod start;
 mod throughput;
 
@@ -20,14 +21,14 @@ struct Bench {
     measure: fn(&Place) -> anyhow::Result<()>,
 }
 
-const BENCHES: [Bench; 6] = [
+const BENCHES: [Bench; 11] = [
     Bench {
-        name: "produce",
+        name: "produce-lines",
         what: "1 GiB of lines of 1 KiB, against dd with fdatasync",
         measure: throughput::produce,
     },
     Bench {
-        name: "consume",
+        name: "consume-lines",
         what: "1 GiB of events from the page cache, against cat",
         measure: throughput::consume,
     },
@@ -51,6 +52,27 @@ const BENCHES: [Bench; 6] = [
         what: "a start on 2 GiB in 100 partitions, clean and after SIGKILL",
         measure: start::start,
     },
+    Bench {
+        name: "produce",
+        what: "500,000 records of 1 KiB into one partition of leftoff serve, against Apache Kafka",
+        measure: serve::produce,
+    },
+    Bench {
+        name: "produce-wide",
+        what: "the same into 1 and into 1,000 partitions",
+        measure: serve::produce_wide,
+    },
+    Bench {
+        name: "fetch",
+        what: "500,000 records of 1 KiB out of leftoff serve, against Apache Kafka",
+        measure: serve::fetch,
+    },
+    Bench {
+        name: "latency",
+        what: "one record of 100 bytes at a time, until it is acknowledged, against Apache Kafka",
+        measure: serve::latency,
+    },
+    Bench { name: "commit", what: "one commit at a time, against Apache Kafka", measure: serve::commit },
 ];
 
 /// Where a bench works, and with which binary.

@@ -33,13 +33,18 @@ impl Kafka {
         Ok(Ok(Kafka { jars }))
     }
 
+    /// All its jars, for `java -cp`.
+    pub fn class_path(&self) -> PathBuf {
+        self.jars.join("*")
+    }
+
     /// Runs a class with a `main`, and gives all that it said; failure is an error.
     pub fn tool(&self, class: &str, arguments: &[String]) -> anyhow::Result<String> {
         let output = Command::new("java")
             .args(["-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8", "-Dstdout.encoding=UTF-8"])
             .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"])
             .arg("-cp")
-            .arg(self.jars.join("*"))
+            .arg(self.class_path())
             .arg(class)
             .args(arguments)
             .stdin(Stdio::null())

@@ -3,12 +3,13 @@
 //! A judge is one file and one row in `JUDGES`. It brings what it needs by an ordinary package client, says what it looked at,
 //! and names what it skipped and why. With `CI=true` nothing may be skipped.
 
+pub(crate) mod apache_kafka;
 mod dump;
 mod handlers;
-mod kafka;
+pub(crate) mod kafka;
 mod kafka_dump;
 mod kcat;
-mod leftoff;
+pub(crate) mod leftoff;
 mod postgres;
 mod storm;
 

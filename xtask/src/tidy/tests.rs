@@ -167,6 +167,10 @@ const BAD: &[(&str, &[&str])] = &[
         "--- crates/leftoff-wire/Cargo.toml\n[lints]\nworkspace = false",
         &["crates/leftoff-wire/Cargo.toml:1 lints the lints of the workspace are not taken"],
     ),
+    (
+        "--- xtask/load/Cargo.toml\n[lints]\nworkspace = true\n[workspace]",
+        &["xtask/load/Cargo.toml:1 lints the lints of the workspace are not taken"],
+    ),
     // links
     (
         "--- docs/a.md\nsee [b](b.md#part)\nand ![c](../pictures/c.png \"c\") [top](../../x.md)\n\n[d]: d.md",
