@@ -14,7 +14,7 @@ pub const META_PROPERTIES: &str = "meta.properties";
 /// Where things go that recovery or a repair took out of the way.
 pub const ASIDE: &str = "aside";
 /// Names in the directory that are the shell's business, not the engine's.
-const NOT_OURS_TO_JUDGE: [&str; 5] = ["lock", "lock.wait", "handlers", ASIDE, "lost+found"];
+const NOT_OURS_TO_JUDGE: [&str; 6] = ["lock", "lock.token", "lock.wait", "handlers", ASIDE, "lost+found"];
 /// `meta.properties` is a few lines; whatever is longer is something else.
 const META_LIMIT_BYTES: u64 = 64 * 1024;
 

@@ -10,6 +10,7 @@ pub mod event_format;
 pub mod event_line;
 pub mod failure;
 pub mod json_path;
+pub mod metrics_page;
 pub mod nearest;
 pub mod notes;
 pub mod offset_lines;

@@ -38,6 +38,12 @@ fn of_itself(server: &Arc<Shared>, at: &Advertised) -> Vec<BrokerSetting> {
         |name, of_type, value: String, doc| BrokerSetting { name, of_type, value, default: None, doc };
     let advertised = format!("PLAINTEXT://{}:{}", at.host, at.port);
     vec![
+        given(
+            "leftoff.http.listener",
+            Type::Text,
+            settings.http_listener.clone().unwrap_or_default(),
+            "--ui-listen; empty when it is off",
+        ),
         given("node.id", Type::Int, settings.node_id.to_string(), "--node-id"),
         given("broker.id", Type::Int, settings.node_id.to_string(), "--node-id"),
         given("listeners", Type::List, listeners.join(","), "--listen"),

@@ -18,6 +18,7 @@ use super::Shared;
 use super::api::{self, Closing};
 use super::frames::{Frame, FrameError, FrameLimits, Frames};
 use super::settings::Advertised;
+use super::stats;
 
 /// What is known of who is at the other end.
 #[derive(Debug)]
@@ -67,13 +68,17 @@ pub(super) async fn serve(server: Arc<Shared>, mut stream: TcpStream, peer: Peer
             biased;
             Some(answer) = answers.next(), if !answers.is_empty() => {
                 if let Some(bytes) = answer? {
+                    stats::add(&server.stats.bytes_out, bytes.len());
                     let sent = tokio::time::timeout(limits.request_patience, write_half.write_all(&bytes)).await;
                     sent.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())).map_err(Ended::Send)?;
                 }
             }
             frame = frames.next(), if !stops && answers.len() < limits.requests_per_connection => {
                 match frame? {
-                    Some(frame) => answers.push_back(begin(&server, &peer, frame)),
+                    Some(frame) => {
+                        stats::add(&server.stats.bytes_in, frame.bytes.len());
+                        answers.push_back(begin(&server, &peer, frame));
+                    }
                     None => return Ok(()),
                 }
             }

@@ -11,10 +11,11 @@ mod budget;
 mod connection;
 mod frames;
 mod settings;
+mod stats;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -24,6 +25,7 @@ use crate::store::Store;
 use budget::Budget;
 use connection::Peer;
 pub use settings::{Advertised, Listener, ServerLimits, ServerSettings};
+pub use stats::{Stats, StatsNow, TIME_CLASSES, Times};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ struct Shared {
     published: Arc<Notify>,
     /// Becomes true when the server is to stop.
     stop: watch::Receiver<bool>,
-    connections: AtomicUsize,
+    stats: Arc<Stats>,
 }
 
 /// A server that listens.
@@ -101,7 +103,7 @@ impl Server {
             settings,
             published: Arc::new(Notify::new()),
             stop: stopped,
-            connections: AtomicUsize::new(0),
+            stats: Arc::new(Stats::default()),
         };
         Ok(Server { shared: Arc::new(shared), listeners, stop })
     }
@@ -112,6 +114,11 @@ impl Server {
     /// When the operating system does not say.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServeError> {
         Ok(self.listeners.iter().map(|(listener, _)| listener.local_addr()).collect::<Result<_, _>>()?)
+    }
+
+    /// What it does, in numbers.
+    pub fn stats(&self) -> Arc<Stats> {
+        self.shared.stats.clone()
     }
 
     /// Serves until `stop` is ready, then answers what is under way and returns. `tell` gets what an operator wants to know.
@@ -125,8 +132,13 @@ impl Server {
     ) -> Result<(), ServeError> {
         let Server { shared, listeners, stop: stopping } = self;
         let syncing = std::thread::Builder::new().name("sync".to_owned()).spawn({
-            let (store, published) = (shared.store.clone(), shared.published.clone());
-            move || store.keep_syncing(|| published.notify_waiters())
+            let shared = shared.clone();
+            move || {
+                shared.store.keep_syncing(|took| {
+                    shared.stats.synced(took);
+                    shared.published.notify_waiters();
+                });
+            }
         })?;
         let tell = Arc::new(tell);
         let mut accepting = JoinSet::new();
@@ -179,8 +191,9 @@ fn take_in<T: Fn(ServerEvent) + Send + Sync + 'static>(
     tell: &Arc<T>,
 ) {
     let limit = shared.settings.limits.connections;
-    if shared.connections.fetch_add(1, Ordering::SeqCst) >= limit {
-        shared.connections.fetch_sub(1, Ordering::SeqCst);
+    if shared.stats.connections_open.fetch_add(1, Ordering::SeqCst) >= limit {
+        shared.stats.connections_open.fetch_sub(1, Ordering::SeqCst);
+        stats::add(&shared.stats.connections_refused, 1);
         let why = format!("there are {limit} connections already (max.connections)");
         tell(ServerEvent::Refused { peer: address, why });
         return;
@@ -189,16 +202,18 @@ fn take_in<T: Fn(ServerEvent) + Send + Sync + 'static>(
         (Some(advertised), _) => advertised.clone(),
         (None, Ok(local)) => Advertised { host: local.ip().to_string(), port: local.port() },
         (None, Err(_)) => {
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            shared.stats.connections_open.fetch_sub(1, Ordering::SeqCst);
             return;
         }
     };
+    stats::add(&shared.stats.connections_accepted, 1);
     let (shared, tell) = (shared.clone(), tell.clone());
     let peer = Peer { address, advertised, software: std::sync::OnceLock::new() };
     connections.spawn(async move {
         let ended = connection::serve(shared.clone(), stream, peer).await;
-        shared.connections.fetch_sub(1, Ordering::SeqCst);
+        shared.stats.connections_open.fetch_sub(1, Ordering::SeqCst);
         if let Err(why) = ended {
+            stats::add(&shared.stats.connections_cut, 1);
             tell(ServerEvent::Closed { peer: address, why: why.to_string() });
         }
     });

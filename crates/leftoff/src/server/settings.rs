@@ -15,6 +15,8 @@ pub struct ServerSettings {
     pub default_partitions: i32,
     /// Whether a replication factor above 1 is taken; one copy is kept all the same.
     pub accept_replication: bool,
+    /// Where the HTTP side of the process is, for whoever asks for the broker's settings.
+    pub http_listener: Option<String>,
     /// What is taken in at most.
     pub limits: ServerLimits,
 }

@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Of those that a killed runner left behind, so many are named.
 const MAX_NAMED_HEIRS: usize = 4;
 /// A lock file's text is a line; more is not read.
-const TEXT_LIMIT_BYTES: u64 = 512;
+const TEXT_LIMIT_BYTES: u64 = 4096;
 
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum LockError {
 /// The writer's lock of a directory; given back when dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
-    _file: File,
+    file: File,
 }
 
 impl DirectoryLock {
@@ -58,10 +58,15 @@ impl DirectoryLock {
         match take(&path, verb, Duration::ZERO) {
             Err(LockError::Held { .. }) if !wait.is_zero() => {
                 let _waiting = Waiting::announce(root)?;
-                Ok(DirectoryLock { _file: take(&path, verb, wait)? })
+                Ok(DirectoryLock { file: take(&path, verb, wait)? })
             }
-            taken => Ok(DirectoryLock { _file: taken? }),
+            taken => Ok(DirectoryLock { file: taken? }),
         }
+    }
+
+    /// Says of the holder what is given, in place of the verb alone.
+    pub(super) fn say(&mut self, root: &Path, text: &str) -> Result<(), LockError> {
+        write_holder(&mut self.file, text).map_err(|source| LockError::Io { path: root.join("lock"), source })
     }
 
     /// Whether another process waits for the lock.
@@ -95,6 +100,85 @@ impl DirectoryLock {
             Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A server that has a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAt {
+    /// Where it speaks Kafka's protocol: `127.0.0.1:9092`.
+    pub kafka: String,
+    /// Where it speaks HTTP, if it does.
+    pub http: Option<String>,
+}
+
+impl ServerAt {
+    /// What a server says in the lock file.
+    pub fn to_text(&self) -> String {
+        let http = self.http.as_ref().map_or_else(String::new, |http| format!(", http at {http}"));
+        format!("serve, listens at {}{http}", self.kafka)
+    }
+
+    /// The server that has a directory, if one does and says so.
+    ///
+    /// # Errors
+    /// When the lock file cannot be read.
+    pub fn of(root: &Path) -> Result<Option<ServerAt>, LockError> {
+        let path = root.join("lock");
+        Ok(holder_of(&path)?.as_deref().and_then(ServerAt::in_text))
+    }
+
+    fn in_text(text: &str) -> Option<ServerAt> {
+        let (_, words) = text.strip_suffix(')')?.split_once(" (serve, listens at ")?;
+        let (kafka, http) = match words.split_once(", http at ") {
+            Some((kafka, http)) => (kafka, Some(http.to_owned())),
+            None => (words, None),
+        };
+        Some(ServerAt { kafka: kafka.to_owned(), http })
+    }
+}
+
+/// What a server's HTTP side asks of whoever changes something, for those who may read the directory's files as its owner.
+#[derive(Debug)]
+pub struct TokenFile {
+    path: PathBuf,
+}
+
+impl TokenFile {
+    /// Writes it beside the lock, which must be held; it is removed when this is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(root: &Path, token: &str) -> Result<TokenFile, LockError> {
+        let path = root.join("lock.token");
+        let io = |source| LockError::Io { path: path.clone(), source };
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        // Made anew, so that its mode is ours from the first byte on, whoever made one before.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(io)?;
+        file.write_all(token.as_bytes()).map_err(io)?;
+        Ok(TokenFile { path })
+    }
+
+    /// The token of the server that has the directory.
+    ///
+    /// # Errors
+    /// When there is none, or it is not ours to read.
+    pub fn read(root: &Path) -> Result<String, LockError> {
+        let path = root.join("lock.token");
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(TEXT_LIMIT_BYTES).read_to_string(&mut text));
+        read.map_err(|source| LockError::Io { path, source })?;
+        Ok(text)
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // What is left behind opens nothing: the next server has another token.
+        let _left = std::fs::remove_file(&self.path);
     }
 }
 
@@ -148,20 +232,7 @@ impl HandlerLock {
     /// # Errors
     /// When the lock file is there and cannot be used.
     pub fn holder(root: &Path, group: &str) -> Result<Option<String>, LockError> {
-        let path = root.join("handlers").join(file_name(group));
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(LockError::Io { path, source }),
-        };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(None),
-            Err(rustix::io::Errno::WOULDBLOCK) => match read_holder(file) {
-                Ok(holder) => Ok(Some(holder)),
-                Err(source) => Err(LockError::Io { path, source }),
-            },
-            Err(error) => Err(LockError::Io { path, source: error.into() }),
-        }
+        holder_of(&root.join("handlers").join(file_name(group)))
     }
 
     /// A descriptor of the same lock, for a child to inherit: the lock is held until all of them are closed.
@@ -170,6 +241,21 @@ impl HandlerLock {
     /// When the process has no descriptors left.
     pub fn share(&self) -> std::io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
+    }
+}
+
+/// Who has a lock: what the holder wrote into its file. Nothing is made or written.
+fn holder_of(path: &Path) -> Result<Option<String>, LockError> {
+    let io = |source| LockError::Io { path: path.to_owned(), source };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(io(source)),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(None),
+        Err(rustix::io::Errno::WOULDBLOCK) => read_holder(file).map(Some).map_err(io),
+        Err(error) => Err(io(error.into())),
     }
 }
 
@@ -189,15 +275,18 @@ fn take(path: &Path, verb: &str, wait: Duration) -> Result<File, LockError> {
         }
     }
     if !verb.is_empty() {
-        let written = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| write!(file, "pid {} ({verb})", std::process::id()));
-        // The text is for people; on a full disk the lock is held without it.
-        written
-            .or_else(|error| if error.kind() == ErrorKind::StorageFull { Ok(()) } else { Err(io(error)) })?;
+        write_holder(&mut file, verb).map_err(io)?;
     }
     Ok(file)
+}
+
+fn write_holder(file: &mut File, verb: &str) -> std::io::Result<()> {
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| write!(file, "pid {} ({verb})", std::process::id()));
+    // The text is for people, and a short cut for verbs; on a full disk the lock is held without it.
+    written.or_else(|error| if error.kind() == ErrorKind::StorageFull { Ok(()) } else { Err(error) })
 }
 
 /// What the holder of a lock wrote into its file; and if it is gone, whom it left behind with the lock.

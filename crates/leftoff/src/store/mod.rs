@@ -27,7 +27,7 @@ use leftoff_engine::log::LogError;
 use leftoff_engine::types::Timestamp;
 use leftoff_wire::Uuid;
 
-pub use lock::{DirectoryLock, HandlerLock, LockError};
+pub use lock::{DirectoryLock, HandlerLock, LockError, ServerAt, TokenFile};
 pub use read::{Chunk, Event, ReadError, events_in};
 
 /// A writer keeps a directory for at least so long before it gives way: opening it costs a millisecond or two.
@@ -128,6 +128,8 @@ struct Inner {
     abandoned: HashSet<RequestId>,
     /// A sync that nobody does yet.
     job: Option<SyncJob>,
+    /// How long the last sync took.
+    last_sync: Duration,
     /// Whether [`Store::keep_syncing`] is to end.
     stops_syncing: bool,
     next_id: u64,
@@ -158,6 +160,7 @@ impl Store {
             then: HashMap::new(),
             abandoned: HashSet::new(),
             job: None,
+            last_sync: Duration::ZERO,
             stops_syncing: false,
             next_id: 0,
         };
@@ -180,6 +183,16 @@ impl Store {
     /// How the broker treats its own logs, and groups.
     pub fn broker_config(&self) -> &BrokerConfig {
         &self.shared.config
+    }
+
+    /// Says more of us in the lock file than the verb, for whoever finds the directory taken: a server says where it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Lock`].
+    pub fn say_in_lock(&self, text: &str) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let lock = inner.lock.as_mut().expect("a closed store is not used any more");
+        Ok(lock.say(&self.shared.root, text)?)
     }
 
     /// What the start found and did.
@@ -400,9 +413,12 @@ impl Store {
         let Some(job) = inner.job.take() else { return inner };
         drop(inner);
         crash_point::pass("sync-before");
+        let began = Instant::now();
         let result = job.run(&*self.shared.disk);
+        let took = began.elapsed();
         crash_point::pass("sync-after");
         let mut inner = self.lock();
+        inner.last_sync = took;
         inner.broker_mut().handle(now(), Input::Synced { round: job.round, result });
         self.take_outputs(&mut inner);
         self.shared.changed.notify_all();

@@ -28,14 +28,14 @@ impl Store {
     }
 
     /// Does all syncs and what is due, until [`Store::stop_syncing`]; `published` is called after each round, when there may
-    /// be something new to read. For a thread of its own.
-    pub fn keep_syncing(&self, published: impl Fn()) {
+    /// be something new to read, with the time that its sync took. For a thread of its own.
+    pub fn keep_syncing(&self, published: impl Fn(Duration)) {
         let mut inner = self.lock();
         let mut first_seen_due: Option<Timestamp> = None;
         loop {
             if inner.job.is_some() {
                 inner = self.do_sync(inner);
-                published();
+                published(inner.last_sync);
                 continue;
             }
             if inner.stops_syncing && !inner.broker().is_syncing() {

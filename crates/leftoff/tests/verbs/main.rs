@@ -28,3 +28,4 @@ mod told;
 mod topics;
 mod uses;
 mod wait;
+mod watched;

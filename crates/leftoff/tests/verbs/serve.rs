@@ -153,7 +153,7 @@ impl Client {
         offset_commit::Response::decode(&body, 8).unwrap().topics[0].partitions[0].error_code
     }
 
-    fn committed(&mut self, group: &str, topic: &str) -> (i64, String) {
+    pub fn committed(&mut self, group: &str, topic: &str) -> (i64, String) {
         let wanted = offset_fetch::OffsetFetchRequestTopics { name: topic, partition_indexes: vec![0] };
         let groups = vec![offset_fetch::OffsetFetchRequestGroup {
             group_id: group,

@@ -11,7 +11,7 @@ use crate::process::{Background, folder, pid_in, until};
 use crate::script::{check_in, leftoff};
 
 /// Series by name and labels, each checked against the rules of the format.
-type Series = BTreeMap<String, f64>;
+pub type Series = BTreeMap<String, f64>;
 
 fn is_name(text: &str) -> bool {
     !text.is_empty()
@@ -21,7 +21,7 @@ fn is_name(text: &str) -> bool {
 
 /// OpenMetrics 1.0, the part of it that is used: TYPE and HELP before their samples, each name once, counters that end in
 /// `_total`, units that end the name, labels in quotes, no series twice, `# EOF` at the end and nothing behind it.
-fn parse(text: &str) -> Series {
+pub fn parse(text: &str) -> Series {
     let body = text.strip_suffix("# EOF\n").expect("it ends with # EOF");
     let (mut types, mut series) = (BTreeMap::new(), Series::new());
     let mut at = String::new();
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Series {
             match kind {
                 "HELP" => assert!(!types.contains_key(name) && name != at, "{line}: twice"),
                 "TYPE" => {
-                    assert!(["counter", "gauge"].contains(&text), "{line}");
+                    assert!(["counter", "gauge", "histogram"].contains(&text), "{line}");
                     assert!(types.insert(name.to_owned(), text.to_owned()).is_none(), "{line}: twice");
                     at = name.to_owned();
                 }
@@ -43,9 +43,13 @@ fn parse(text: &str) -> Series {
             continue;
         }
         let (key, value) = line.rsplit_once(' ').expect(line);
-        let (name, labels) = key.split_once('{').expect("every series has its group");
-        let suffix = if types[&at] == "counter" { "_total" } else { "" };
-        assert_eq!(name, format!("{at}{suffix}"), "{line}");
+        let (name, labels) = key.split_once('{').unwrap_or((key, r#"a="b"}"#));
+        let suffixes: &[&str] = match types[&at].as_str() {
+            "counter" => &["_total"],
+            "histogram" => &["_bucket", "_count", "_sum"],
+            _ => &[""],
+        };
+        assert!(suffixes.contains(&name.strip_prefix(&at).expect(line)), "{line}");
         let labels = labels.strip_suffix('}').expect(line);
         let names: Vec<&str> =
             labels.split("\",").map(|label| label.split_once("=\"").expect(line).0).collect();
@@ -56,7 +60,8 @@ fn parse(text: &str) -> Series {
     series
 }
 
-fn get(address: &str, path: &str) -> String {
+/// The body of what is answered.
+pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();

@@ -28,6 +28,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", env = "LEFTOFF_ADVERTISE", value_delimiter = ',')]
     #[arg(value_parser = value::<Address>())]
     pub advertise: Vec<Address>,
+    /// Where the HTTP side listens, as HOST:PORT: /healthz, /readyz, /metrics, and /api, through which verbs reach the server;
+    /// port 0 takes a free one, which the verbs find. off: nowhere
+    #[arg(long, value_name = "HOST:PORT|off", env = "LEFTOFF_UI_LISTEN", default_value = "127.0.0.1:0")]
+    #[arg(value_parser = value::<UiListen>())]
+    pub ui_listen: UiListen,
+    /// A name by which browsers and scripts reach the HTTP side, beside addresses and localhost; may be repeated
+    #[arg(long, value_name = "NAME", env = "LEFTOFF_UI_HOST", value_delimiter = ',')]
+    pub ui_host: Vec<String>,
     /// The broker's number in what clients are told
     #[arg(long, value_name = "N", env = "LEFTOFF_NODE_ID", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(i32).range(0..))]
@@ -98,8 +106,26 @@ impl ServeArgs {
             auto_create: self.auto_create == Switch::On,
             default_partitions: self.default_partitions,
             accept_replication: self.replication_factor == Replication::Accept,
+            http_listener: None,
             limits: ServerLimits { connections: self.max_connections, ..ServerLimits::default() },
         })
+    }
+}
+
+/// Where the HTTP side listens, if anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UiListen {
+    /// There.
+    At(Address),
+    /// Nowhere.
+    Off,
+}
+
+impl FromStr for UiListen {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<UiListen, BadValue> {
+        if text == "off" { Ok(UiListen::Off) } else { Ok(UiListen::At(text.parse()?)) }
     }
 }
 

@@ -110,6 +110,7 @@ pub(super) async fn answer(
     let (header, body) = RequestHeader::decode(&frame.bytes)?;
     let RequestHeader { api_key: key, api_version: version, correlation_id, client_id } = header;
     let api = ApiKey::of(key).filter(|api| SERVED.contains(api)).ok_or(Closing::Api { key })?;
+    server.stats.asked(api);
     let mut out = vec![0; 4];
     ResponseHeader { correlation_id }.encode(&mut out, api, version);
     let asked =

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,13 +12,10 @@ use leftoff_consumer::runner::{PartitionStatus, Status};
 use leftoff_consumer::source::PartitionId;
 use leftoff_engine::broker::{self, RetentionAhead};
 use leftoff_wire::Offset;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 
 use crate::cli::failure::Failure;
+use crate::cli::metrics_page::{Labels, Page};
 
 /// The most connections at once: a run is watched by few.
 const MAX_CONNECTIONS: usize = 16;
@@ -159,57 +155,9 @@ fn look(store: &Glimpses, status: &PartitionStatus) -> Option<Seen> {
     Some(Seen { waits_since_ms: first, ..seen })
 }
 
-type Labels = Vec<(&'static str, String)>;
-
-/// The text of a scrape in the making.
-struct Page(Registry);
-
-/// Gauges of one name, each with its labels.
-struct Gauges(Family<Labels, Gauge<f64, AtomicU64>>);
-
-impl Page {
-    fn new(group: &str) -> Page {
-        let labels = [("group".into(), group.to_owned().into())];
-        Page(Registry::with_prefix_and_labels("leftoff", labels.into_iter()))
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        self.0.register(name, help, counter);
-    }
-
-    fn gauges(&mut self, name: &str, help: &str, unit: Option<Unit>) -> Gauges {
-        let family = Family::default();
-        match unit {
-            Some(unit) => self.0.register_with_unit(name, help, unit, family.clone()),
-            None => self.0.register(name, help, family.clone()),
-        }
-        Gauges(family)
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, value: f64) {
-        self.gauges(name, help, unit).set(&Vec::new(), Some(value));
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        encode(&mut text, &self.0).expect("text takes whatever is written");
-        text
-    }
-}
-
-impl Gauges {
-    fn set(&self, labels: &Labels, value: Option<f64>) {
-        if let Some(value) = value {
-            self.0.get_or_create(labels).set(value);
-        }
-    }
-}
-
 impl Told {
     fn text(&self, group: &str, now: Instant, now_ms: i64) -> String {
-        let mut page = Page::new(group);
+        let mut page = Page::new(vec![("group", group.to_owned())]);
         let age = now.saturating_duration_since(self.started);
         page.gauge("run_age", "How long the run has gone on", Some(Unit::Seconds), age.as_secs_f64());
         if let Some((status, came)) = &self.status {

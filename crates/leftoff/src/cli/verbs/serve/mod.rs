@@ -1,9 +1,13 @@
 //! `leftoff serve`: Kafka's protocol over the data directory, until it is stopped.
 
+mod http;
+mod numbers;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use leftoff::server::{ServeError, Server, ServerEvent};
+use leftoff::server::{ServeError, Server, ServerEvent, ServerSettings};
+use tokio::sync::watch;
 
 use crate::cli::args::Global;
 use crate::cli::args::serve::ServeArgs;
@@ -29,10 +33,18 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::cannot_reach("cannot start threads").because(error))?;
     let is_quiet = global.quiet;
-    let served = runtime.block_on(async {
+    let served: Result<(), Failure> = runtime.block_on(async {
+        let http = http::bind(args).await?;
+        let settings =
+            ServerSettings { http_listener: http.as_ref().map(|http| http.address.to_string()), ..settings };
         let server = Server::bind(store.clone(), settings).await?;
-        for address in server.addresses()? {
+        let addresses = server.addresses()?;
+        let _token = http::say_where(&store, &addresses, http.as_ref())?;
+        for address in addresses {
             session::note(global, &format!("listens at {address}"));
+        }
+        if let Some(http) = &http {
+            session::note(global, &format!("numbers and the API are at http://{}", http.told));
         }
         session::note(
             global,
@@ -41,15 +53,27 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), Failure> {
                 store.root().display()
             ),
         );
-        let stopped = async {
+        let (stopping, stopped) = watch::channel(false);
+        let beside = http.map(|http| {
+            tokio::spawn(http.run(store.clone(), server.stats(), async move {
+                let mut stopped = stopped;
+                let _either_way = stopped.wait_for(|stops| *stops).await;
+            }))
+        });
+        let on_stop = async {
             while !stop.load(Ordering::SeqCst) {
                 tokio::time::sleep(LOOK_FOR_STOP).await;
             }
         };
-        server.run(stopped, move |event| tell_event(is_quiet, &event)).await
+        server.run(on_stop, move |event| tell_event(is_quiet, &event)).await?;
+        let _nobody_left = stopping.send(true);
+        if let Some(beside) = beside {
+            let _ended = beside.await;
+        }
+        Ok(())
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
-    served.map_err(failed)?;
+    served?;
     store.close().map_err(|error| session::from_store(&global.data, error))?;
     session::note(global, "stopped; everything acknowledged is on the disk");
     Ok(())
@@ -65,10 +89,12 @@ fn tell_event(is_quiet: bool, event: &ServerEvent) {
     }
 }
 
-fn failed(error: ServeError) -> Failure {
-    match error {
-        ServeError::Listen { .. } => Failure::cannot_reach(error.to_string())
-            .hint("another address is named with --listen HOST:PORT; port 0 takes a free one"),
-        ServeError::Io(_) => Failure::cannot_reach(error.to_string()),
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Listen { .. } => Failure::cannot_reach(error.to_string())
+                .hint("another address is named with --listen HOST:PORT; port 0 takes a free one"),
+            ServeError::Io(_) => Failure::cannot_reach(error.to_string()),
+        }
     }
 }
