@@ -321,6 +321,14 @@ pub fn recode(key: i16, is_request: bool, version: i16, bytes: &[u8]) -> Result<
             .map_err(|error| error.to_string())?
             .encode(&mut out, version)
             .map_err(|error| error.to_string())?,
+        (74, true) => ours::list_config_resources::Request::decode(bytes, version)
+            .map_err(|error| error.to_string())?
+            .encode(&mut out, version)
+            .map_err(|error| error.to_string())?,
+        (74, false) => ours::list_config_resources::Response::decode(bytes, version)
+            .map_err(|error| error.to_string())?
+            .encode(&mut out, version)
+            .map_err(|error| error.to_string())?,
         (75, true) => ours::describe_topic_partitions::Request::decode(bytes, version)
             .map_err(|error| error.to_string())?
             .encode(&mut out, version)
@@ -436,6 +444,8 @@ pub fn recode_theirs(
         (68, false) => of_theirs::<theirs::ConsumerGroupHeartbeatResponse>(version, bytes),
         (69, true) => of_theirs::<theirs::ConsumerGroupDescribeRequest>(version, bytes),
         (69, false) => of_theirs::<theirs::ConsumerGroupDescribeResponse>(version, bytes),
+        (74, true) => of_theirs::<theirs::ListConfigResourcesRequest>(version, bytes),
+        (74, false) => of_theirs::<theirs::ListConfigResourcesResponse>(version, bytes),
         (75, true) => of_theirs::<theirs::DescribeTopicPartitionsRequest>(version, bytes),
         (75, false) => of_theirs::<theirs::DescribeTopicPartitionsResponse>(version, bytes),
         _ => None,

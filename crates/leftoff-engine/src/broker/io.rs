@@ -9,7 +9,7 @@ use leftoff_wire::{Offset, Run};
 
 use crate::broker::PartitionId;
 use crate::broker::incoming::Incoming;
-use crate::broker::metadata::Topic;
+use crate::broker::metadata::{KeptFor, Topic};
 use crate::broker::producer_state::SequenceError;
 use crate::broker::settings::SettingError;
 use crate::coordinator::classic::{GroupReply, GroupRequest, MemberReply, MemberRequest};
@@ -114,6 +114,13 @@ pub enum Request {
         settings: Vec<(String, Option<String>)>,
         /// The new number of partitions, not less than now.
         partitions: Option<i32>,
+    },
+    /// Change settings of something that is no topic. They are kept and shown; nothing here goes by them.
+    Keep {
+        /// Of what.
+        of: KeptFor,
+        /// Settings to set, or with `None` to take back.
+        settings: Vec<(String, Option<String>)>,
     },
     /// Delete a topic with its events.
     DeleteTopic {
@@ -303,6 +310,12 @@ pub enum Refusal {
         asked: i32,
         /// Why not.
         why: String,
+    },
+    /// Settings are kept for too many things.
+    #[error("settings are kept for {limit} brokers and groups already; delete those of one first")]
+    TooManyKept {
+        /// How many there may be.
+        limit: usize,
     },
     /// A setting that cannot be.
     #[error(transparent)]

@@ -68,6 +68,22 @@ pub enum Change {
     Epoch(i32),
     /// Producer ids below this one may have been given out.
     ProducerIds(i64),
+    /// All settings that were given for something that is no topic; none: it has none any more.
+    Kept {
+        /// For what.
+        of: KeptFor,
+        /// Name and value, in the order of names.
+        settings: Vec<(String, String)>,
+    },
+}
+
+/// What settings are kept for, besides topics. Nothing here goes by them: they are shown to those who gave them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeptFor {
+    /// Kafka's `ConfigResource.Type`: 4 a broker, 32 a group.
+    pub resource_type: i8,
+    /// Its name.
+    pub name: String,
 }
 
 const TOPIC: i16 = 1;
@@ -75,6 +91,7 @@ const LOG_START: i16 = 2;
 const ROLLED: i16 = 3;
 const EPOCH: i16 = 4;
 const PRODUCER_IDS: i16 = 5;
+const KEPT: i16 = 6;
 const VALUE_VERSION: i16 = 0;
 
 /// A record of the metadata log that cannot be understood.
@@ -106,12 +123,7 @@ impl Change {
                 value.str(&topic.name);
                 value.i32(topic.partitions);
                 value.i64(topic.created.as_ms());
-                let settings = topic.settings.given();
-                value.u16(u16::try_from(settings.len()).expect("there are only so many settings"));
-                for (name, given) in settings {
-                    value.str(name);
-                    value.str(given);
-                }
+                write_settings(&mut value, topic.settings.given());
             }
             Change::TopicDeleted(topic_id) => {
                 key.i16(TOPIC);
@@ -142,6 +154,12 @@ impl Change {
                 key.i16(PRODUCER_IDS);
                 value.i64(*end);
             }
+            Change::Kept { of, settings } => {
+                key.i16(KEPT);
+                key.i8(of.resource_type);
+                key.str(&of.name);
+                write_settings(&mut value, settings);
+            }
         }
         (key_bytes, Some(value_bytes))
     }
@@ -170,12 +188,7 @@ impl Change {
                 let name = value.str()?.to_owned();
                 let partitions = value.i32()?;
                 let created = Timestamp::from_ms(value.i64()?);
-                let count = value.u16()?;
-                let mut given = Vec::new();
-                for _ in 0..count {
-                    given.push((value.str()?.to_owned(), value.str()?.to_owned()));
-                }
-                let settings = Settings::from_log(given);
+                let settings = Settings::from_log(read_settings(&mut value)?);
                 Change::Topic(Topic { name, topic_id, partitions, created, settings })
             }
             LOG_START => {
@@ -196,9 +209,30 @@ impl Change {
             }
             EPOCH => Change::Epoch(value.i32()?),
             PRODUCER_IDS => Change::ProducerIds(value.i64()?),
+            KEPT => {
+                let of = KeptFor { resource_type: key.i8()?, name: key.str()?.to_owned() };
+                Change::Kept { of, settings: read_settings(&mut value)? }
+            }
             other => return Err(MetadataError::Unknown { what: "type", value: other.into() }),
         })
     }
+}
+
+fn write_settings(value: &mut Writer, settings: &[(String, String)]) {
+    value.u16(u16::try_from(settings.len()).expect("there are only so many settings"));
+    for (name, given) in settings {
+        value.str(name);
+        value.str(given);
+    }
+}
+
+fn read_settings(value: &mut Reader<'_>) -> Result<Vec<(String, String)>, MetadataError> {
+    let count = value.u16()?;
+    let mut given = Vec::new();
+    for _ in 0..count {
+        given.push((value.str()?.to_owned(), value.str()?.to_owned()));
+    }
+    Ok(given)
 }
 
 fn write_partition(key: &mut Writer, partition: &PartitionId) {
@@ -225,6 +259,7 @@ pub struct Metadata {
     rolled: BTreeMap<PartitionId, BTreeMap<Offset, Timestamp>>,
     leader_epoch: i32,
     producer_ids: i64,
+    kept: BTreeMap<KeptFor, Vec<(String, String)>>,
 }
 
 impl Metadata {
@@ -257,6 +292,12 @@ impl Metadata {
             Change::Epoch(epoch) => self.leader_epoch = epoch,
             // Never back: an id is given out once.
             Change::ProducerIds(end) => self.producer_ids = self.producer_ids.max(end),
+            Change::Kept { of, settings } if settings.is_empty() => {
+                self.kept.remove(&of);
+            }
+            Change::Kept { of, settings } => {
+                self.kept.insert(of, settings);
+            }
         }
     }
 
@@ -310,5 +351,15 @@ impl Metadata {
     /// Producer ids from here on were never given out; 0: none was.
     pub fn producer_ids(&self) -> i64 {
         self.producer_ids
+    }
+
+    /// The settings that are kept for something that is no topic.
+    pub fn kept(&self, of: &KeptFor) -> &[(String, String)] {
+        self.kept.get(of).map_or(&[], Vec::as_slice)
+    }
+
+    /// What settings are kept for, in order.
+    pub fn keepers(&self) -> impl ExactSizeIterator<Item = &KeptFor> {
+        self.kept.keys()
     }
 }

@@ -13,6 +13,7 @@ mod group_requests;
 mod groups;
 mod incoming;
 mod io;
+mod kept_table;
 mod marks;
 mod members;
 mod metadata;
@@ -51,8 +52,9 @@ pub use io::{
     Appended, CommitSet, Input, Output, Position, Produced, Refusal, Reply, Request, RequestId, Round,
     SyncJob,
 };
+pub use kept_table::{BROKER_SETTINGS, GROUP_SETTINGS, kept_settings};
 pub use marks::{MARKS_FILE, MarksError};
-pub use metadata::{Change, LogStartReason, Metadata, MetadataError, Topic};
+pub use metadata::{Change, KeptFor, LogStartReason, Metadata, MetadataError, Topic};
 pub use producer_state::{Judged, MAX_PRODUCERS, PastBatch, Producer, ProducerState, SequenceError};
 pub use producers::PRODUCERS_FILE;
 pub use reads::{FetchAnswer, FetchPartition, Listed, ReadRefusal, list_offsets};
@@ -289,6 +291,7 @@ impl Broker {
             Request::AlterTopic { name, settings, partitions } => {
                 self.alter_topic(now, &name, settings, partitions)
             }
+            Request::Keep { of, settings } => self.keep_settings(now, of, &settings),
             Request::DeleteTopic { name } => self.delete_topic(now, &name),
             Request::Trim { partition, before } => self.trim(now, partition, before),
             Request::Append { appends } => self.append(now, appends),

@@ -202,6 +202,14 @@ impl State {
         })
     }
 
+    /// Whether a client believes in the leader epoch that there is; below 0: it does not say.
+    ///
+    /// # Errors
+    /// [`ReadRefusal`].
+    pub fn check_leader_epoch(&self, partition: &PartitionId, asked: i32) -> Result<(), ReadRefusal> {
+        self.log_in_epoch(partition, asked).map(drop)
+    }
+
     /// Bytes of a partition's segments, for `DescribeLogDirs`.
     ///
     /// # Errors

@@ -94,11 +94,11 @@ impl SettingInfo {
     }
 }
 
-const fn long(least: i64) -> SettingKind {
+pub(super) const fn long(least: i64) -> SettingKind {
     SettingKind::Long { least, most: i64::MAX }
 }
 
-const fn int(least: i64) -> SettingKind {
+pub(super) const fn int(least: i64) -> SettingKind {
     SettingKind::Int { least, most: i32::MAX as i64 }
 }
 
@@ -117,6 +117,8 @@ macro_rules! settings {
         }),*]
     };
 }
+
+pub(super) use settings;
 
 /// All of them; those that a person changes come first.
 pub const TOPIC_SETTINGS: &[SettingInfo] = settings! {

@@ -1,5 +1,6 @@
 //! Topics: made, changed, deleted, trimmed. The record in the metadata log is the commit point of each.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use leftoff_wire::{Offset, Uuid};
 use crate::broker::directory::ASIDE;
 use crate::broker::rounds::AfterSync;
 use crate::broker::{
-    Answer, Broker, Change, EMPTY, LogStartReason, OFFSETS_TOPIC, PartitionId, Refusal, Reply, Settings,
-    Topic,
+    Answer, Broker, Change, EMPTY, KeptFor, LogStartReason, OFFSETS_TOPIC, PartitionId, Refusal, Reply,
+    Settings, Topic,
 };
 use crate::disk::{Disk, OpenHow};
 use crate::log::{Log, LogConfig, LogError};
@@ -19,6 +20,8 @@ use crate::types::Timestamp;
 const MAX_NAME_BYTES: usize = 249;
 /// More partitions than this in one topic are refused: each is a folder with four files.
 const MAX_PARTITIONS: i32 = 10_000;
+/// Settings are kept for at most so many brokers and groups.
+const MAX_KEPT: usize = 10_000;
 /// So much of a topic's name stays in the name of a folder that is on its way out.
 const LONGEST_DELETED_NAME: usize = 200;
 
@@ -119,6 +122,33 @@ impl Broker {
         }
         self.record(now, &[Change::LogStart { partition, offset: before, reason: LogStartReason::Asked }])?;
         self.rounds.after.push(AfterSync::AdvanceLogStart(partition, before));
+        Ok(Answer::WithRound(Reply::Done))
+    }
+
+    /// Settings of something that is no topic.
+    pub(super) fn keep_settings(
+        &mut self,
+        now: Timestamp,
+        of: KeptFor,
+        changes: &[(String, Option<String>)],
+    ) -> Result<Answer, Refusal> {
+        let metadata = &self.state.metadata;
+        let before = metadata.kept(&of);
+        if before.is_empty() && metadata.keepers().len() >= MAX_KEPT {
+            return Err(Refusal::TooManyKept { limit: MAX_KEPT });
+        }
+        let mut after: BTreeMap<String, String> = before.iter().cloned().collect();
+        for (name, value) in changes {
+            match value {
+                Some(value) => after.insert(name.clone(), value.clone()),
+                None => after.remove(name),
+            };
+        }
+        let settings: Vec<_> = after.into_iter().collect();
+        if settings == before {
+            return Ok(Answer::Reports(Reply::Done));
+        }
+        self.record(now, &[Change::Kept { of, settings }])?;
         Ok(Answer::WithRound(Reply::Done))
     }
 

@@ -83,13 +83,15 @@ pub enum ApiKey {
     ConsumerGroupHeartbeat = 68,
     /// `ConsumerGroupDescribe`.
     ConsumerGroupDescribe = 69,
+    /// `ListConfigResources`.
+    ListConfigResources = 74,
     /// `DescribeTopicPartitions`.
     DescribeTopicPartitions = 75,
 }
 
 impl ApiKey {
     /// All of them, rising.
-    pub const ALL: [ApiKey; 40] = [
+    pub const ALL: [ApiKey; 41] = [
         ApiKey::Produce,
         ApiKey::Fetch,
         ApiKey::ListOffsets,
@@ -129,6 +131,7 @@ impl ApiKey {
         ApiKey::ListTransactions,
         ApiKey::ConsumerGroupHeartbeat,
         ApiKey::ConsumerGroupDescribe,
+        ApiKey::ListConfigResources,
         ApiKey::DescribeTopicPartitions,
     ];
 
@@ -174,6 +177,7 @@ impl ApiKey {
             66 => Some(ApiKey::ListTransactions),
             68 => Some(ApiKey::ConsumerGroupHeartbeat),
             69 => Some(ApiKey::ConsumerGroupDescribe),
+            74 => Some(ApiKey::ListConfigResources),
             75 => Some(ApiKey::DescribeTopicPartitions),
             _ => None,
         }
@@ -221,6 +225,7 @@ impl ApiKey {
             ApiKey::ListTransactions => (0, 2),
             ApiKey::ConsumerGroupHeartbeat => (0, 1),
             ApiKey::ConsumerGroupDescribe => (0, 1),
+            ApiKey::ListConfigResources => (0, 1),
             ApiKey::DescribeTopicPartitions => (0, 0),
         }
     }
@@ -267,6 +272,7 @@ impl ApiKey {
             ApiKey::ListTransactions => Some(0),
             ApiKey::ConsumerGroupHeartbeat => Some(0),
             ApiKey::ConsumerGroupDescribe => Some(0),
+            ApiKey::ListConfigResources => Some(0),
             ApiKey::DescribeTopicPartitions => Some(0),
         }
     }

@@ -183,6 +183,7 @@ pub fn from_refusal(refusal: Refusal) -> Failure {
         | Refusal::InvalidTopic { .. }
         | Refusal::InvalidPartitions { .. }
         | Refusal::Setting(_)
+        | Refusal::TooManyKept { .. }
         | Refusal::OutOfRange { .. }
         | Refusal::ProducerId { .. }
         | Refusal::Sequence(_) => Failure::usage(refusal.to_string()),

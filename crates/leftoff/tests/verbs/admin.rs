@@ -13,9 +13,9 @@ const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 
 /// A setting as it was told: value, source, whether it is read-only, and its synonyms.
-type Told = (String, i8, bool, Vec<String>);
+pub(crate) type Told = (String, i8, bool, Vec<String>);
 
-fn describe(
+pub(crate) fn describe(
     client: &mut Client,
     of_type: i8,
     name: &str,

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod admin;
+mod admin_places;
 mod check;
 mod consume;
 mod crash;

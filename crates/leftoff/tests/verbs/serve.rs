@@ -75,9 +75,13 @@ impl Client {
     }
 
     pub(crate) fn create(&mut self, name: &str) -> i16 {
+        self.create_with(name, 1)
+    }
+
+    pub(crate) fn create_with(&mut self, name: &str, num_partitions: i32) -> i16 {
         let topic = create_topics::CreatableTopic {
             name,
-            num_partitions: 1,
+            num_partitions,
             replication_factor: 1,
             ..Default::default()
         };

@@ -1,13 +1,22 @@
 //! Topic settings: all of Kafka's, and how they are altered.
 
-use crate::broker::{AlterSetting, Settings, TOPIC_SETTINGS};
+use std::sync::Arc;
+
+use super::rig::Rig;
+use crate::broker::{
+    AlterSetting, BROKER_SETTINGS, GROUP_SETTINGS, KeptFor, Request, Settings, TOPIC_SETTINGS,
+};
+use crate::disk::Disk;
+use crate::disk::mem::MemDisk;
 
 #[test]
 fn every_setting_takes_its_own_default() {
-    for known in TOPIC_SETTINGS {
+    for known in [TOPIC_SETTINGS, BROKER_SETTINGS, GROUP_SETTINGS].concat() {
         let list_of_nothing = known.is_list() && known.default.is_empty();
         assert!(known.takes(known.default) || list_of_nothing, "{known:?}");
         assert!(!known.doc.is_empty() && known.doc.len() < 130, "{known:?}");
+    }
+    for known in TOPIC_SETTINGS {
         assert_eq!(TOPIC_SETTINGS.iter().filter(|other| other.name == known.name).count(), 1, "{known:?}");
         assert_eq!(Settings::default().value(known.name), (known.default, false));
     }
@@ -116,4 +125,26 @@ fn what_is_to_be_compacted_is_not_deleted_by_age_or_size() {
     assert_eq!((settings.retention_ms(), settings.retention_bytes()), (None, None));
     settings.set("cleanup.policy", Some("compact,delete")).unwrap();
     assert_eq!(settings.retention_bytes(), Some(9));
+}
+
+#[test]
+fn settings_of_brokers_and_groups_are_kept_over_a_start() {
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let mut rig = Rig::open(&disk).unwrap();
+    let of = |name: &str| KeptFor { resource_type: 32, name: name.to_owned() };
+    let mut keep = |group: &str, name: &str, value: Option<&str>| {
+        let settings = vec![(name.to_owned(), value.map(str::to_owned))];
+        rig.ask(Request::Keep { of: of(group), settings }).unwrap();
+    };
+    keep("g", "b", Some("2"));
+    keep("g", "a", Some("1"));
+    keep("g", "b", Some("3"));
+    keep("h", "a", Some("1"));
+    keep("h", "a", None);
+    drop(rig);
+    let rig = Rig::open(&disk).unwrap();
+    let metadata = rig.broker.state().metadata();
+    let text = |(name, value): &(String, String)| format!("{name}={value}");
+    assert_eq!(metadata.kept(&of("g")).iter().map(text).collect::<Vec<_>>(), ["a=1", "b=3"]);
+    assert_eq!(metadata.keepers().collect::<Vec<_>>(), [&of("g")], "nothing is left of h");
 }

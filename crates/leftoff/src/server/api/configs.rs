@@ -17,20 +17,23 @@ pub(super) type Refused = (ErrorCode, String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Topic,
-    Broker,
+    /// The broker, or what settings are kept for.
+    Kept,
 }
 
 impl Resource {
     pub(super) const TOPIC: i8 = 2;
     pub(super) const BROKER: i8 = 4;
+    pub(super) const GROUP: i8 = 32;
 
     pub(super) fn of(code: i8) -> Result<Resource, Refused> {
         match code {
             Resource::TOPIC => Ok(Resource::Topic),
-            Resource::BROKER => Ok(Resource::Broker),
+            Resource::BROKER | Resource::GROUP => Ok(Resource::Kept),
             other => {
-                let text =
-                    format!("resource type {other}: only topics (2) and the broker (4) have settings here");
+                let text = format!(
+                    "resource type {other}: only topics (2), the broker (4) and groups (32) have settings here"
+                );
                 Err((ErrorCode::InvalidRequest, text))
             }
         }
@@ -42,8 +45,11 @@ impl Resource {
 #[repr(i8)]
 pub(super) enum Source {
     Topic = 1,
+    Broker = 2,
+    AllBrokers = 3,
     Start = 4,
     Default = 5,
+    Group = 8,
 }
 
 /// What a value is: Kafka's `DescribeConfigsResponse.ConfigType`.
@@ -106,7 +112,7 @@ pub(crate) fn type_of(kind: SettingKind) -> Type {
     }
 }
 
-/// All settings of the broker; none of them can be changed while it runs.
+/// What the broker does; none of it can be changed while it runs.
 pub(super) fn of_broker(asked: &Asked<'_>) -> Vec<Shown> {
     let shown = |BrokerSetting { name, of_type, value, default, doc }: BrokerSetting| {
         let is_given = default.as_ref() != Some(&value);
@@ -218,13 +224,4 @@ pub(super) fn told(outcome: &Result<(), Refused>) -> (ErrorCode, Option<&str>) {
         Ok(()) => (ErrorCode::None, None),
         Err((error, text)) => (*error, Some(text)),
     }
-}
-
-/// The broker's settings cannot be changed while it runs.
-pub(super) fn fixed_at_start(asked: &Asked<'_>, name: &str) -> Refused {
-    if let Err(refused) = check_broker_name(asked, name) {
-        return refused;
-    }
-    let text = "the broker's settings are given at its start: leftoff serve --help names them".to_owned();
-    (ErrorCode::InvalidRequest, text)
 }

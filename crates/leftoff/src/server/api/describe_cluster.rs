@@ -4,12 +4,11 @@
 use leftoff_wire::messages::ErrorCode;
 use leftoff_wire::messages::describe_cluster::{DescribeClusterBroker, Request, Response};
 
+use super::authorized::{self, NOT_ASKED, if_asked};
 use super::{Asked, Closing};
 
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
-/// Kafka's word for "not asked, or not known".
-const NO_OPERATIONS: i32 = i32::MIN;
 
 pub(super) fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), Closing> {
     let request = Request::decode(asked.body, asked.version)?;
@@ -23,7 +22,7 @@ pub(super) fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), Closing
             error_code: error.code(),
             error_message: Some(&text),
             endpoint_type: BROKERS,
-            cluster_authorized_operations: NO_OPERATIONS,
+            cluster_authorized_operations: NOT_ASKED,
             ..Response::default()
         };
         return Ok(response.encode(out, asked.version)?);
@@ -43,7 +42,10 @@ pub(super) fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), Closing
         cluster_id: &cluster_id,
         controller_id: node_id,
         brokers: vec![broker],
-        cluster_authorized_operations: NO_OPERATIONS,
+        cluster_authorized_operations: if_asked(
+            request.include_cluster_authorized_operations,
+            authorized::CLUSTER,
+        ),
         ..Response::default()
     };
     Ok(response.encode(out, asked.version)?)

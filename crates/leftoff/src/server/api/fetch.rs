@@ -1,17 +1,19 @@
 //! Fetch 4 to 16, without sessions: each request says all that it wants. Nothing above the high watermark is sent. A fetch that
 //! finds less than min_bytes waits for the next round, up to max_wait_ms. The first batch of an answer is whole whatever the
-//! limits say (KIP-74).
+//! limits say (KIP-74). A client whose leader epoch is not the broker's gets error 74 or 75.
 
 use std::time::Duration;
 
 use leftoff_engine::broker::{PartitionId, State};
 use leftoff_engine::log::{Fetched, FileRange, LogError};
 use leftoff_wire::messages::ErrorCode;
-use leftoff_wire::messages::fetch::{FetchableTopicResponse, PartitionData, Request, Response};
+use leftoff_wire::messages::fetch::{
+    FetchPartition, FetchableTopicResponse, PartitionData, Request, Response,
+};
 use leftoff_wire::{Offset, Uuid};
 use tokio::time::Instant;
 
-use super::{Asked, Closing};
+use super::{Asked, Closing, code};
 
 /// The longest that a fetch waits, whatever it asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
@@ -104,10 +106,12 @@ fn look(asked: &Asked<'_>, request: &Request<'_>) -> Vec<Part> {
             };
             for one in &topic.partitions {
                 let most = u64::from(one.partition_max_bytes.max(0).unsigned_abs()).min(left);
-                let part = match topic_id {
-                    None if asked.version >= 13 => Part::failed(ErrorCode::UnknownTopicId),
-                    None => Part::failed(ErrorCode::UnknownTopicOrPartition),
-                    Some(topic_id) => {
+                let fenced = topic_id.and_then(|topic_id| fenced(state, topic_id, one));
+                let part = match (topic_id, fenced) {
+                    (None, _) if asked.version >= 13 => Part::failed(ErrorCode::UnknownTopicId),
+                    (None, _) => Part::failed(ErrorCode::UnknownTopicOrPartition),
+                    (_, Some(error)) => Part::failed(error),
+                    (Some(topic_id), None) => {
                         look_at(state, topic_id, one.partition, one.fetch_offset, most, is_first)
                     }
                 };
@@ -119,6 +123,12 @@ fn look(asked: &Asked<'_>, request: &Request<'_>) -> Vec<Part> {
         }
         parts
     })
+}
+
+/// The error of a client whose leader epoch is not the broker's.
+fn fenced(state: &State, topic_id: Uuid, asked: &FetchPartition) -> Option<ErrorCode> {
+    let partition = PartitionId { topic_id, partition: asked.partition };
+    state.check_leader_epoch(&partition, asked.current_leader_epoch).err().map(|error| code(&error))
 }
 
 fn look_at(state: &State, topic_id: Uuid, partition: i32, offset: i64, most: u64, is_first: bool) -> Part {

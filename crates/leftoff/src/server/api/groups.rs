@@ -3,11 +3,10 @@
 use leftoff_engine::coordinator::classic::{GroupReply, GroupRequest, ListGroups, ListedGroup as Listed};
 use leftoff_wire::messages::{delete_groups, describe_groups, list_groups};
 
+use super::authorized::{self, if_asked};
 use super::offsets::ask;
 use super::{Asked, Closing};
 
-/// Kafka's word for "not asked".
-const NO_OPERATIONS: i32 = i32::MIN;
 /// From this version on a group that is not there is an error; before, it is Dead.
 const NOT_FOUND_FROM: i16 = 6;
 
@@ -57,7 +56,7 @@ pub(super) async fn describe(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(),
                     member_assignment: &member.assignment,
                 })
                 .collect(),
-            authorized_operations: NO_OPERATIONS,
+            authorized_operations: if_asked(request.include_authorized_operations, authorized::GROUP),
         })
         .collect();
     Ok(Response { throttle_time_ms: 0, groups }.encode(out, asked.version)?)

@@ -1,14 +1,15 @@
 //! IncrementalAlterConfigs 0 and 1: settings are set (0), taken back to their defaults (1), and lists get (2) or lose (3) words;
-//! what is not named stays. Each resource succeeds or fails by itself; a name or value that cannot be is error 40 with a text. The
-//! broker's settings are given at its start and refused here.
+//! what is not named stays. Each resource succeeds or fails by itself; a name or value that cannot be is error 40 with a text. What
+//! decides how the broker works is given at its start and refused here with error 42.
 
-use leftoff_engine::broker::AlterSetting;
+use leftoff_engine::broker::{AlterSetting, KeptFor, Settings};
 use leftoff_wire::messages::ErrorCode;
 use leftoff_wire::messages::incremental_alter_configs::{
     AlterConfigsResource, AlterConfigsResourceResponse, AlterableConfig, Request, Response,
 };
 
 use super::configs::{self, Refused, Resource};
+use super::kept_configs;
 use super::{Asked, Closing};
 
 const SET: i8 = 0;
@@ -46,20 +47,39 @@ async fn alter(
     resource: &AlterConfigsResource<'_>,
     validate_only: bool,
 ) -> Result<Result<(), Refused>, Closing> {
-    match Resource::of(resource.resource_type) {
-        Err(refused) => Ok(Err(refused)),
-        Ok(Resource::Broker) => Ok(Err(configs::fixed_at_start(asked, resource.resource_name))),
+    let name = resource.resource_name;
+    let steps = match steps(resource) {
+        Ok(steps) => steps,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    Ok(match Resource::of(resource.resource_type) {
+        Err(refused) => Err(refused),
         Ok(Resource::Topic) => {
-            let name = resource.resource_name;
-            let altered = configs::alter_topic(asked, name, validate_only, |now| {
-                if let Some(name) = configs::twice(resource.configs.iter().map(|config| config.name)) {
-                    return Err(configs::named_twice(name));
-                }
-                let steps = resource.configs.iter().map(|config| Ok((config.name, step(config)?)));
-                let steps: Vec<_> = steps.collect::<Result<_, Refused>>()?;
-                now.alter(&steps).map_err(configs::refused_setting)
-            });
-            Ok(altered.await?)
+            let change = |now: &Settings| now.alter(&steps).map_err(configs::refused_setting);
+            configs::alter_topic(asked, name, validate_only, change).await?
+        }
+        Ok(Resource::Kept) => {
+            let of = KeptFor { resource_type: resource.resource_type, name: name.to_owned() };
+            let change = |_now: &[(String, String)]| steps.iter().map(whole).collect();
+            kept_configs::alter(asked, of, validate_only, change).await?
+        }
+    })
+}
+
+fn steps<'a>(resource: &AlterConfigsResource<'a>) -> Result<Vec<(&'a str, AlterSetting<'a>)>, Refused> {
+    if let Some(name) = configs::twice(resource.configs.iter().map(|config| config.name)) {
+        return Err(configs::named_twice(name));
+    }
+    resource.configs.iter().map(|config| Ok((config.name, step(config)?))).collect()
+}
+
+/// Nothing that is kept is a list.
+fn whole((name, step): &(&str, AlterSetting<'_>)) -> Result<(String, Option<String>), Refused> {
+    match step {
+        AlterSetting::Set(value) => Ok(((*name).to_owned(), Some((*value).to_owned()))),
+        AlterSetting::Delete => Ok(((*name).to_owned(), None)),
+        AlterSetting::Append(_) | AlterSetting::Subtract(_) => {
+            Err((ErrorCode::InvalidConfig, format!("{name} is no list to append to or subtract from")))
         }
     }
 }

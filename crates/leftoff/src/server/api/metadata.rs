@@ -8,11 +8,9 @@ use leftoff_wire::messages::metadata::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic, Request, Response,
 };
 
+use super::authorized::{self, NOT_ASKED, if_asked};
 use super::{Asked, Closing, refused};
 use crate::store::random_id;
-
-/// Kafka's word for "not asked, or not known".
-const NO_OPERATIONS: i32 = i32::MIN;
 
 pub(super) async fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), Closing> {
     let request = Request::decode(asked.body, asked.version)?;
@@ -23,15 +21,19 @@ pub(super) async fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), C
         Err(_) => Vec::new(),
     };
     let (node_id, at) = (asked.server.settings.node_id, &asked.peer.advertised);
-    let cluster_id = asked.server.store.with_state(|state| state.cluster_id().to_string());
+    let (cluster_id, leader_epoch) = asked
+        .server
+        .store
+        .with_state(|state| (state.cluster_id().to_string(), state.metadata().leader_epoch()));
+    let operations = if_asked(request.include_topic_authorized_operations, authorized::TOPIC);
+    let leader = Leader { node_id, leader_epoch, operations };
     let wanted = request.topics.as_deref();
     // In version 0 an empty list means all.
     let wanted = wanted.filter(|topics| asked.version > 0 || !topics.is_empty());
     let described = match wanted {
         None => {
-            let offsets = known(OFFSETS_TOPIC, Uuid::OFFSETS, 1, node_id);
-            let all =
-                topics.iter().map(|topic| known(&topic.name, topic.topic_id, topic.partitions, node_id));
+            let offsets = leader.known(OFFSETS_TOPIC, Uuid::OFFSETS, 1);
+            let all = topics.iter().map(|topic| leader.known(&topic.name, topic.topic_id, topic.partitions));
             all.chain([offsets]).collect()
         }
         Some(wanted) => {
@@ -39,8 +41,8 @@ pub(super) async fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), C
             for one in wanted {
                 described.push(
                     match (one.name, topics.iter().find(|topic| is_meant(topic, one.name, &one.topic_id))) {
-                        (_, Some(topic)) => known(&topic.name, topic.topic_id, topic.partitions, node_id),
-                        (Some(OFFSETS_TOPIC), None) => known(OFFSETS_TOPIC, Uuid::OFFSETS, 1, node_id),
+                        (_, Some(topic)) => leader.known(&topic.name, topic.topic_id, topic.partitions),
+                        (Some(OFFSETS_TOPIC), None) => leader.known(OFFSETS_TOPIC, Uuid::OFFSETS, 1),
                         (Some(name), None) => {
                             missing(name, Uuid::ZERO, make(asked, name, request.allow_auto_topic_creation))
                         }
@@ -58,7 +60,10 @@ pub(super) async fn answer(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<(), C
         cluster_id: Some(&cluster_id),
         controller_id: node_id,
         topics: described,
-        cluster_authorized_operations: NO_OPERATIONS,
+        cluster_authorized_operations: if_asked(
+            request.include_cluster_authorized_operations,
+            authorized::CLUSTER,
+        ),
     };
     Ok(response.encode(out, asked.version)?)
 }
@@ -92,23 +97,32 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 249 && name != "." && name != ".." && name.chars().all(fits)
 }
 
-fn known(name: &str, topic_id: Uuid, partitions: i32, node_id: i32) -> MetadataResponseTopic<'_> {
-    let partition = |partition_index| MetadataResponsePartition {
-        error_code: ErrorCode::None.code(),
-        partition_index,
-        leader_id: node_id,
-        leader_epoch: -1,
-        replica_nodes: vec![node_id],
-        isr_nodes: vec![node_id],
-        offline_replicas: Vec::new(),
-    };
-    MetadataResponseTopic {
-        error_code: ErrorCode::None.code(),
-        name: Some(name),
-        topic_id,
-        is_internal: name == OFFSETS_TOPIC,
-        partitions: (0..partitions).map(partition).collect(),
-        topic_authorized_operations: NO_OPERATIONS,
+/// What all topics have in common: who leads them, since when, and what may be done with them.
+struct Leader {
+    node_id: i32,
+    leader_epoch: i32,
+    operations: i32,
+}
+
+impl Leader {
+    fn known<'a>(&self, name: &'a str, topic_id: Uuid, partitions: i32) -> MetadataResponseTopic<'a> {
+        let partition = |partition_index| MetadataResponsePartition {
+            error_code: ErrorCode::None.code(),
+            partition_index,
+            leader_id: self.node_id,
+            leader_epoch: self.leader_epoch,
+            replica_nodes: vec![self.node_id],
+            isr_nodes: vec![self.node_id],
+            offline_replicas: Vec::new(),
+        };
+        MetadataResponseTopic {
+            error_code: ErrorCode::None.code(),
+            name: Some(name),
+            topic_id,
+            is_internal: name == OFFSETS_TOPIC,
+            partitions: (0..partitions).map(partition).collect(),
+            topic_authorized_operations: self.operations,
+        }
     }
 }
 
@@ -119,6 +133,6 @@ fn missing(name: &str, topic_id: Uuid, error: ErrorCode) -> MetadataResponseTopi
         topic_id,
         is_internal: false,
         partitions: Vec::new(),
-        topic_authorized_operations: NO_OPERATIONS,
+        topic_authorized_operations: NOT_ASKED,
     }
 }

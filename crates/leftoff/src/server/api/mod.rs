@@ -5,23 +5,32 @@
 
 mod alter_configs;
 mod api_versions;
+mod authorized;
 pub(super) mod configs;
+mod delete_records;
 mod describe_cluster;
 mod describe_configs;
+mod describe_log_dirs;
+mod describe_topic_partitions;
 mod fetch;
 mod find_coordinator;
 mod groups;
 mod incremental_alter_configs;
+mod kept_configs;
+mod list_config_resources;
 mod list_offsets;
+mod list_partition_reassignments;
 mod members;
 mod metadata;
+mod offset_delete;
+mod offset_for_leader_epoch;
 mod offsets;
 mod produce;
 mod topics;
 
 use std::sync::Arc;
 
-use leftoff_engine::broker::{Refusal, Reply, SequenceError};
+use leftoff_engine::broker::{ReadRefusal, Refusal, Reply, SequenceError};
 use leftoff_engine::coordinator::Who;
 use leftoff_engine::coordinator::classic::Client;
 use leftoff_wire::messages::{ApiKey, DecodeError, EncodeError, ErrorCode, RequestHeader, ResponseHeader};
@@ -32,7 +41,7 @@ use super::connection::Peer;
 use super::frames::Frame;
 
 /// The APIs that are served, and so advertised.
-const SERVED: [ApiKey; 23] = [
+const SERVED: [ApiKey; 30] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -49,13 +58,20 @@ const SERVED: [ApiKey; 23] = [
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
+    ApiKey::DeleteRecords,
     ApiKey::InitProducerId,
+    ApiKey::OffsetForLeaderEpoch,
     ApiKey::DescribeConfigs,
     ApiKey::AlterConfigs,
+    ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
     ApiKey::DeleteGroups,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::ListPartitionReassignments,
+    ApiKey::OffsetDelete,
     ApiKey::DescribeCluster,
+    ApiKey::ListConfigResources,
+    ApiKey::DescribeTopicPartitions,
 ];
 
 /// The connection cannot go on.
@@ -151,6 +167,13 @@ pub(super) async fn answer(
         ApiKey::AlterConfigs => alter_configs::answer(&asked, &mut out).await?,
         ApiKey::IncrementalAlterConfigs => incremental_alter_configs::answer(&asked, &mut out).await?,
         ApiKey::DescribeCluster => describe_cluster::answer(&asked, &mut out)?,
+        ApiKey::DeleteRecords => delete_records::answer(&asked, &mut out).await?,
+        ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::answer(&asked, &mut out)?,
+        ApiKey::DescribeLogDirs => describe_log_dirs::answer(&asked, &mut out).await?,
+        ApiKey::ListPartitionReassignments => list_partition_reassignments::answer(&asked, &mut out)?,
+        ApiKey::OffsetDelete => offset_delete::answer(&asked, &mut out).await?,
+        ApiKey::ListConfigResources => list_config_resources::answer(&asked, &mut out).await?,
+        ApiKey::DescribeTopicPartitions => describe_topic_partitions::answer(&asked, &mut out).await?,
         other => unreachable!("{other:?} is not among the served"),
     }
     Ok(Some(framed(out)))
@@ -170,6 +193,7 @@ fn error_of(refusal: &Refusal) -> ErrorCode {
         Refusal::TopicExists(_) => ErrorCode::TopicAlreadyExists,
         Refusal::InvalidTopic { .. } => ErrorCode::InvalidTopicException,
         Refusal::InvalidPartitions { .. } => ErrorCode::InvalidPartitions,
+        Refusal::TooManyKept { .. } => ErrorCode::PolicyViolation,
         Refusal::Setting(_) => ErrorCode::InvalidConfig,
         Refusal::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
         Refusal::TooLarge { .. } => ErrorCode::MessageTooLarge,
@@ -178,6 +202,11 @@ fn error_of(refusal: &Refusal) -> ErrorCode {
         Refusal::DiskFull(_) | Refusal::Log(_) | Refusal::Latched(_) => ErrorCode::KafkaStorageError,
         _ => ErrorCode::InvalidRequest,
     }
+}
+
+/// What a partition that cannot be read is called on the wire.
+fn code(refusal: &ReadRefusal) -> ErrorCode {
+    ErrorCode::of(refusal.error_code()).unwrap_or(ErrorCode::UnknownServerError)
 }
 
 /// The reply, or the error of a refusal with its text.
